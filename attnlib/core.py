@@ -6,15 +6,13 @@ Source of the formula: Vaswani et al. 2017, "Attention Is All You Need", equatio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import masks, steps, validation
 from .steps import softmax as softmax
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:

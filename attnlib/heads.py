@@ -6,17 +6,14 @@ Source: Vaswani et al. 2017, section 3.2.2.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import core, masks, validation
 from .validation import ShapeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
 
 
 def split_heads(x: ArrayLike, num_heads: int) -> np.ndarray:

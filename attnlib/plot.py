@@ -6,17 +6,20 @@ are pink; neither is ever drawn as a small weight.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib import colors, font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
+from numpy.typing import ArrayLike
 
 from . import arguments, colours
 from .arguments import to_array
@@ -26,12 +29,6 @@ from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
 __all__ = ["SERIES", "attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import validation
 from .validation import ShapeError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 # Both members of all pairs, and the way back.
 Pairs = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import html
 import numbers
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from . import arguments
 from .colours import NEXT, levels, palette
 from .svg.parts import maths
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TINT = NEXT  # no role's colour
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"

@@ -4,7 +4,7 @@
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
 "use strict"; // also keeps our functions out of the page's global names
 {
-  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 234; // FOOT: where ribbons stand on the words, in pixels
+  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 214; // FOOT: where ribbons stand on the words, in pixels
   const STOPS = [...Array(11).keys()].map((i) => 2 ** i);
   const LETTERS = [...Array(127).keys()].slice(35).map((i) => String.fromCharCode(i)).filter((c) => !"<\\&".includes(c));
   const CODE = Object.fromEntries(LETTERS.map((c, i) => [c, i / (LETTERS.length - 1)]));
@@ -64,12 +64,13 @@
     return mistaken() ? item.mistakes[state.way] : state.way === "whole" ? item.stops[state.stop] : item;
   }
 
-  function row(layer, head, query = state.query) {
+  function row(layer, head, query = state.query, another) {
+    const asTrained = another && state.way === "head";
     if (item.own) {
       const n = item.words.length, at = ((layer * HEADS + head) * n + query) * n;
-      return Array.from(item.read[key()].maps.subarray(at, at + query + 1));
+      return Array.from(item.read[asTrained ? `head:${TRAINED}` : key()].maps.subarray(at, at + query + 1));
     }
-    return weights(layer, head, query, fixed() ? TRAINED : STOPS[state.stop]);
+    return weights(layer, head, query, fixed() || asTrained ? TRAINED : STOPS[state.stop]);
   }
 
   const shownHead = () => pointed ?? [state.layer, state.head];
@@ -77,7 +78,8 @@
   const looked = () => (lit !== null && lit < state.query ? lit : state.key);
 
   function brightness(layer, head) {
-    const seen = row(layer, head), key = looked();
+    // The slider changes one head: the others are those of the model as trained.
+    const seen = row(layer, head, state.query, String(shownHead()) !== String([layer, head])), key = looked();
     // Where no word is looked for: all that goes to words which are neither the first nor the query itself.
     return key !== null ? (seen[key] ?? 0) : seen.reduce((sum, w, j) => (j && j !== state.query ? sum + w : sum), 0);
   }
@@ -127,6 +129,7 @@
     svg.replaceChildren();
     for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`]]) svg.setAttribute(name, x);
     $("sentence").style.setProperty("--size", `${size}px`);
+    svg.classList.toggle("stays", tall && high < innerHeight / 2); // in view beside the slider and the grid
     const ribbons = element("g", { class: "ribbons" }, svg);
     const words = line.spots.map(({ wide }, j) => {
       const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg), base = bases[j];
@@ -287,7 +290,7 @@
     $("grid-says").innerHTML = open()
       ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}${other ? " as trained" : ""}`
       : item.reading
-        ? `${LAYERS * HEADS} heads read along.`
+        ? `${LAYERS * HEADS} heads read along${ready ? "" : " when the model is loaded"}.`
         : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
     grid.classList.toggle("stored", other);
     $("sentence").classList.toggle("fixed", fixed());
@@ -342,7 +345,7 @@
     const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
     const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
-    const others = far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ");
+    const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
     const looks = parks ? `${row[0] + row[state.query] > 0.5 ? "mostly rests," : "has"} ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
     const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`, beside = mistaken() && upright.matches;
@@ -354,9 +357,9 @@
     // what the slider, or a mistake, has done
     if (mistaken()) return `${mistakes[state.way].line} ${most}`;
     const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key; as trained, it is divided by √64 = 8. ${mended ? "Each sentence begins like this, with nothing broken." : "The slider changes the divisor alone: the vectors keep their 64 numbers."}`;
+    if (d_k === TRAINED) return `To score a word, a head compares <i>d</i><sub>k</sub> = 64 numbers; as trained, the score is divided by √64 = 8. ${mended ? "Each sentence begins like this, with nothing broken." : "The slider changes the divisor alone: the head still compares 64."}`;
     if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
-    const answer = said().next ? " The next word is not computed anew: it is that of the model as trained." : "";
+    const answer = said().next ? " The next word stays that of the model as trained." : "";
     return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
   }
 
@@ -367,7 +370,13 @@
     const on = `It goes on: “<b class="next">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     const known = loss !== null && right.loss !== undefined && (mistaken() || state.way === "whole");
     const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
-    return on + (known ? ` Its loss on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.${cheats}` : "");
+    return on + (known ? ` Its loss (surprise) on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.${cheats}` : "");
+  }
+
+  function piece() {
+    // what to add where the next token is no whole word, as the text that follows shows
+    const [[token]] = said().next, [whole] = said().writes?.trim().match(/^\p{L}+/u) ?? [""];
+    return token.trim() && whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
   }
 
   function line() {
@@ -402,7 +411,7 @@
     const { next } = said();
     if (at && next) {
       $("blank").innerHTML = shown(next[0][0]);
-      const guess = guesses[item.id], says = `The model${mistaken() ? ", broken," : ""} says <b class="next">${shown(next[0][0])}</b>.`;
+      const guess = guesses[item.id], says = `The model${mistaken() ? ", broken," : ""} says <b class="next">${shown(next[0][0])}</b>${piece()}.`;
       $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. ${says}` : `${mistaken() ? "Broken, it" : "It"} would write next:`;
       const word = (token) => (ready ? `<button class="link" data-next="${escaped(token)}" title="write it">${shown(token)}</button>` : shown(token));
       $("next-words").innerHTML = next
@@ -439,7 +448,8 @@
   }
 
   function question() {
-    $("ask").firstElementChild.textContent = item.ask;
+    const broken = mistaken() ? ` This link breaks the model: ${mistakes[state.way].name}.` : "";
+    $("ask").firstElementChild.textContent = item.ask + broken;
     $("ask").lastElementChild.replaceChildren(
       ...item.guess.map((guess) => {
         const button = document.createElement("button");
@@ -501,7 +511,7 @@
 
   let asking = 0; // counts the sentences asked for: one that comes late replaces none asked for later
 
-  async function show(id, restored) {
+  async function show(id, restored, pressed) {
     const mine = ++asking, field = $("typed"), typed = field?.value;
     try {
       loaded[id] ??= await (await fetch(catalogue.find((known) => known.id === id).file)).json();
@@ -514,6 +524,7 @@
     // What somebody waits for stays, and what was typed while this came.
     if (field && !loading && field.value === typed) field.value = item.words.join("");
     begin(true, restored);
+    if (pressed) history.replaceState({ guesses }, "", link());
   }
 
   // --- one's own sentence: Python and the model in a worker, once somebody asks for them
@@ -557,14 +568,14 @@
   function read(text) {
     // show a sentence of one's own: its words turn dark as they are read
     asking++;
-    before = item;
-    item = owns[text] ??= { own: true, text, words: [text], read: {}, reading: true, count: 0, start: [1, 1, null] };
+    if (!item.reading) before = item;
+    item = owns[text] ??= { own: true, text, words: text.match(/\s*\S+/g), read: {}, reading: true, count: 0, start: [1, 1, null] };
     if (item.reading) pointed = lit = null;
     begin(true, item.reading ? undefined : restoring());
   }
 
   function restoring() {
-    const asked = wanted?.get("t") === item.text && wanted;
+    const asked = wanted?.get("t").trimEnd() === item.text && wanted;
     wanted = null;
     return asked && (() => restored(asked));
   }
@@ -700,7 +711,7 @@
     chip.dataset.id = id;
     chip.addEventListener("click", () => {
       if (!loading) says(hint); // what was said of the sentence before
-      show(id);
+      show(id, undefined, true);
     });
     $("chips").append(chip);
   }
@@ -731,7 +742,7 @@
     choose({ layer: layer - 1, head: head - 1, query, key, stop: STOPS.indexOf(TRAINED), way: "head" });
   });
   $("copy").addEventListener("click", async () => {
-    const address = new URL(open() ? link() : "#", location).href;
+    const address = new URL(link(), location).href;
     try {
       await navigator.clipboard.writeText(address);
       $("copied").textContent = "Copied.";
@@ -808,20 +819,16 @@
 
   async function start() {
     const asked = new URLSearchParams(location.hash.slice(1)), known = catalogue.find(({ id }) => id === asked.get("s"));
-    const text = asked.get("t");
-    if (text && owns[text]?.reading === false) {
+    const text = asked.get("t")?.trimEnd();
+    if (text && (writes || owns[text]?.reading === false)) {
       wanted = asked;
+      $("typed").value = text;
+      says(`This link holds a sentence of somebody's own. ${ready ? "The model reads it." : "Load the model: it reads it here, in this tab."}`);
       return read(text);
     }
     if (known && asked.get("l")) return show(known.id, () => restored(asked));
     await show(known?.id ?? catalogue[0].id);
-    if (!text) return;
-    says(writes ? "This link holds a sentence of somebody's own. The model reads it." : "This link holds a sentence of its own, and this site has no model to read it.");
-    if (!writes) return;
-    wanted = asked;
-    $("typed").value = text;
-    marked();
-    if (ready) read(text);
+    if (text) says("This link holds a sentence of its own, and this site has no model to read it.");
   }
   addEventListener("hashchange", () => location.hash !== link() && start());
   Object.assign(guesses, history.state?.guesses);

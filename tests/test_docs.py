@@ -63,7 +63,7 @@ def test_every_source_is_linked_from_a_cell():
 
 
 def test_a_public_thread_is_told_in_the_case_that_the_references_name():
-    names = ("07_bug_clinic.py", "16_casebook.py")
+    names = ("07_bug_clinic.py", "17_casebook.py")
     source = "".join((ROOT / "notebooks" / "src" / name).read_text(encoding="utf-8") for name in names)
     cases = re.split(r"^# ###? ", source, flags=re.MULTILINE)
     rows = re.findall(r"^\| .+ \| (\[.+) \| ([\d, ]+) \|$", (ROOT / "REFERENCES.md").read_text("utf-8"), re.MULTILINE)

@@ -272,7 +272,7 @@ def pages(*names):
 
 def test_the_exercises_ask_for_bugs_that_the_notebooks_do_not_tell():
     """Their names stand in the folded solutions only; the numbers of the casebook do not lead to them."""
-    source = pages("07_bug_clinic", "16_casebook")
+    source = pages("07_bug_clinic", "17_casebook")
     told = re.sub(r"<details>(.|\n)+?</details>", "", source)
     for number in (1, 2, 3):
         (name,) = [id for id in CASES if patients.name_bug(number, id, PROOFS[number]).passed]
@@ -293,7 +293,7 @@ def test_a_name_says_nothing_of_its_bug():
 def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_step_it_replaces():
     told = {
         int(number)
-        for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("07_bug_clinic", "16_casebook"), re.MULTILINE)
+        for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("07_bug_clinic", "17_casebook"), re.MULTILINE)
         for number in numbers.split(",")
     }
     on_no_page = {33, 34, 35}  # patients 1 to 3 of notebook 07, told in its solutions

@@ -91,7 +91,7 @@ def test_too_sharp_right_too_pale():
     for words, verdict, word in zip(told.values(), says, first, strict=True):
         assert [v in words for v in says] == [v == verdict for v in says]
         assert f"{verdict} {word}." in words.replace("“", "").replace("”", "")
-    assert "as trained, it is divided by √64 = 8" in told[64] and "divide by 2, not by 8" in told[4]
+    assert "as trained, the score is divided by √64 = 8" in told[64] and "divide by 2, not by 8" in told[4]
 
 
 @pytest.mark.parametrize(

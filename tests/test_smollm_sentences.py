@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -64,9 +65,14 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     assert first["trophy"][0] not in (" trophy", " suit")
     small = float(STORED["trophy"]["line"].split("looks there, too (")[1][:4])
     assert small > 0.4
+    rest = [weights(STORED["anna"], i + 1, j + 1, 4).argmax() == 0 for i, j in np.ndindex(30, 9)]
+    assert "most heads rest on the first word" in STORED["anna"]["line"] and sum(rest) > 0.75 * 270
     for id in ("mary", "john", "trophy"):  # notebook 00 shows the same head
         assert STORED[id]["start"][:2] == [*NAME_HEAD]
-    assert [*measures.AGAINST, 13, 1] in map(list, made.cited(STORED["mary"]["line"]))
+    line, without = STORED["mary"]["line"], smollm.recorded("name_arrives")["blank"]["without"]
+    assert [*measures.AGAINST, 13, 1] in map(list, made.cited(line))
+    said = [f"{without['24.1']:.2f}", f"{first['mary'][1]:.2f}", f"{without['25.5']:.2f}"]
+    assert re.findall(r"\b0\.\d\d", line) == said  # the rest is computed on the page
     for id, name in (("mary", " Mary"), ("john", " John")):  # too sharp, right, too pale, of the whole model
         says = [stop["next"][0][0] for stop in STORED[id]["stops"]]
         assert says[made.STOPS.index(64)] == name and name not in (says[0], says[-1])

@@ -114,8 +114,8 @@ def test_the_poke_shows_each_leak_and_no_other():
 
 
 def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
-    """Case 18 of notebook 16."""
-    (source,) = [cell for cell in code_between("16", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
+    """Case 18 of notebook 17."""
+    (source,) = [cell for cell in code_between("17", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
     torch.manual_seed(1)
     names = {"torch": torch, "x": torch.randn(2, 5, 24)}
     exec(source, names)
@@ -138,7 +138,7 @@ def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
 
 
 def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
-    """A relative of case 1 of notebook 16."""
+    """A relative of case 1 of notebook 17."""
     scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     mask = torch.zeros(5, 5).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
 

@@ -35,8 +35,8 @@ SENTENCES = [
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "One head looks at *Mary* and brings her name, {24.1.13.1}. Another looks harder, {25.5.13.1}, and "
-        "works against her. One looks at the *John* who gives, {24.4.13.9}; one rests on *the*, {5.8.13.6}.",
+        "line": "One head brings *Mary*, {24.1.13.1}: without it the model says her name with 0.87, not 0.92. Another, "
+        "{25.5.13.1}, works against her: without it, 0.98.",
         "start": [24, 1, 1],
         **WHO,
     },
@@ -53,8 +53,8 @@ SENTENCES = [
         "id": "trophy",
         "name": "Trophy and suitcase",
         "text": "The trophy did not fit in the suitcase. Too big was the",
-        "line": "A famous riddle, shortened. The head that found *Mary* finds *trophy*, {24.1.13.1}. It proves "
-        "nothing: with *small* in place of *big* it looks there, too (%small%), and the model's next word is neither.",
+        "line": "A riddle, shortened. The head that found *Mary* looks at *trophy*, {24.1.13.1}. With *small* it "
+        "looks there, too (%small%), and the model says neither.",
         "start": [24, 1, 1],
         "ask": "What was too big?",
         "guess": ["trophy", "suitcase"],
@@ -63,8 +63,8 @@ SENTENCES = [
         "id": "anna",
         "name": "Anna saw Ben",
         "text": "Anna saw Ben; she",
-        "line": "Does *she* look at *Anna*? One cannot tell here: *Anna* is the first word, and there most heads "
-        "rest. What can be told: one head looks at *Ben*, {17.4.4.2}, one at the semicolon, {1.7.4.3}.",
+        "line": "Does *she* look at *Anna*? Hard to tell: most heads rest on the first word. One looks at *Ben*, "
+        "{17.4.4.2}, one at the semicolon, {1.7.4.3}.",
         "start": [17, 4, 2],
         "ask": "What comes next?",
         "guess": ["saw", "was"],

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from .. import arguments
 from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
 from .weights import draw_maps
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 

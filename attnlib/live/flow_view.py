@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import arguments, plot, steps, svg
 from ..colours import KEY, QUERY, VALUE
@@ -15,11 +17,6 @@ from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
 from .controls import BOTH, choice
 from .view import LiveView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 TITLES = {"query": "queries", "key": "keys", "value": "values"}  # of parts; maps are called as in the trace

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import arguments, core, plot
 from ..masks import apply_mask, causal_mask, padding_mask
@@ -13,11 +15,6 @@ from ..validation import ShapeError
 from .controls import FEATURES, buttons, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED, draw_maps
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
 
 KINDS = ["none", "causal", "padding", "both"]
 OWN = "weights"  # title of the map of given vectors

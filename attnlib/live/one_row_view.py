@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+from numpy.typing import ArrayLike
 
 from .. import arguments, core
+from ..examples import Example
 from ..svg import one_row as drawing
 from ..validation import ShapeError
 from .controls import DIVISOR, buttons, choice
 from .view import LiveView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from ..examples import Example
 
 DIVISORS: dict[str, float] = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
 MOST = {"words": 5, "features": 6, "asked": 3, "given": 2}  # for more the picture has no room

@@ -153,8 +153,8 @@ def _said(held, row, query, head, d_k, way):
     root, own, top = d_k**0.5, f"{held.own**0.5:.3g}", int(row.argmax())
     by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
     if d_k == held.own:
-        told = f"A score sums {svg.maths('d_k', 'html')} = {d_k:g} products of a query and a key; "
-        told += f"as trained, it is divided by √{d_k:g} = {own}."
+        told = f"To score a word, a head compares {svg.maths('d_k', 'html')} = {d_k:g} numbers; "
+        told += f"as trained, the score is divided by √{d_k:g} = {own}."
     elif way:
         told = f"All heads divide by {by}, not by {own}."
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,9 +11,6 @@ from .. import arguments, svg
 from ..colours import palette
 from .controls import choice
 from .view import LiveView
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 STEPS = ["0: x", "1: cut", "2: heads", "3: swap back", "4: join"]
 SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 16  # pixels of a cell, and of the room around the blocks

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import arguments, core, plot, svg
 from ..validation import ShapeError
 from .controls import choice, slider, values_of
 from .view import LiveView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import ArrayLike
 
 __all__ = ["readings", "weights_view"]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,6 @@ from ..colours import KEY, NEXT
 from ..validation import ShapeError
 from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from .. import steps, validation
 from ..core import AttentionTrace
 from .inputs import check, mask_for
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def scaled_dot_product_attention(

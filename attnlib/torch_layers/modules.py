@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .. import heads, masks, validation
 from .attention import attend
 from .inputs import layer_input, mask_tensor, with_causal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
 
 
 class KVCache(heads.KVCache):

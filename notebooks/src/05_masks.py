@@ -597,7 +597,7 @@ if torch is not None:
 #
 # This is torch 2.13, the version of this series. In `nn.MultiheadAttention` the answer even depends on whether you ask for the
 # weights: with `need_weights=False` the dead row is not NaN. Worse happened to a layer of Keras: who asked for its weights
-# lost the causal mask. Looking removed the mask ([casebook](16_casebook.ipynb), case 29).
+# lost the causal mask. Looking removed the mask ([casebook](17_casebook.ipynb), case 29).
 #
 # </details>
 

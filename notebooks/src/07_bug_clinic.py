@@ -46,7 +46,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so you have to examine the module. Cases 1 to 10 are told here,
-# three more wait among the exercises, and the [casebook](16_casebook.ipynb) tells the others.
+# three more wait among the exercises, and the [casebook](17_casebook.ipynb) tells the others.
 
 # %% [markdown]
 # ## Before you start

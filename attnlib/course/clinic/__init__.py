@@ -1,7 +1,7 @@
 """The bug clinic: attention modules with one bug each, for notebooks 07 and 11. None raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one or two of them. `CASES` has the numbers of
-the casebook, notebook 16, and says which probes of `attnlib.diagnose` catch which patient. `Decoder` is healthy, too,
+the casebook, notebook 17, and says which probes of `attnlib.diagnose` catch which patient. `Decoder` is healthy, too,
 and goes on in a cache; its patients are `DECODERS`, for notebook 11. `healthy`, `twins` and `cured` give the modules
 that stand beside a patient.
 """

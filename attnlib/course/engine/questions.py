@@ -10,11 +10,16 @@ class Question:
     """A question of a notebook; its text and options stand there.
 
     `right` and `tempting` are letters, of the right option and of the wrong one that comes to mind first (a judgement:
-    nobody has counted); `why` says of each option why it is right, or wrong: ``a="..."``.
+    nobody has counted).
     """
 
-    def __init__(self, name, *, right, tempting, **why):
-        self.name, self.right, self.tempting, self.why = name, right, tempting, why
+    def __init__(self, name, *, right, tempting):
+        self.name, self.right, self.tempting = name, right, tempting
+
+    def because(self, **why):
+        """Say of each option why it is right, or wrong, ``a="..."``, and return the question."""
+        self.why = why
+        return self
 
     def __call__(self, guess: str | None = None) -> "Revealed":
         """Return the Revealed for a guess, a letter; None means that no choice was made."""

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 16 · The casebook
+# # 17 · The casebook
 #
 # **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
 
