@@ -201,7 +201,7 @@ def test_its_picture_is_that_of_the_notebooks(url, new_page):
         assert f"{word.strip()} {p:.2f}" in page.inner_text("#next-words").replace("\n", " ")
 
 
-def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
+def test_a_chip_a_word_a_head_and_the_slider_of_this_head(url, new_page):
     page = opened(new_page(1366, 768), url)
     page.locator("#chips button", has_text="A list that repeats").click()
     page.locator("#ask button", has_text="green").click()
@@ -227,7 +227,10 @@ def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
     assert page.inner_text("#blank") == "blue"  # of this head alone no word is computed anew
     page.get_by_role("button", name="the whole model").click()
     assert same(row(page), STORED["red"]["stops"][0]["row"])
-    page.locator("#chips button", has_text="Who gets the drink?").click()
+
+
+def test_the_slider_of_the_whole_model_moves_the_next_word(url, new_page):
+    page = opened(new_page(1366, 768), url)
     page.locator("#ask button", has_text="Mary").click()
     page.get_by_role("button", name="the whole model").click()
     for key, stop in (("Home", 0), ("End", len(STOPS) - 1)):
