@@ -75,7 +75,7 @@ for stop in blank["stops"]:
 # %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
-_, ax = plot.subplots(figsize=(5.6, 4.25))
+_, ax = plot.subplots(figsize=(3.9, 3.6))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
     weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
