@@ -135,6 +135,7 @@ class LiveView(VBox):
         for slider in sliders.values():
             slider.observe(self._update, "value")
         self.mouse.observe(self._on_mouse, "value")
+        # Front ends drop a <script>, and run what a <style> does once it has loaded.
         script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
@@ -199,7 +200,7 @@ class LiveView(VBox):
         for name in chosen.keys() & self.picked.keys():
             if chosen[name] is not None:
                 arguments.whole(chosen[name], name, 0)
-        self._held = True
+        self._held = True  # several controls may move: one new picture, not one for each
         for name, number in chosen.items():
             if name in self.picked:
                 self.picked[name] = number
