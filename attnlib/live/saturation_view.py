@@ -60,22 +60,15 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
         return {PLAIN: _panel_of(lead), SCALED: _panel_of(lead / np.sqrt(d_k))}
 
     def render(d_k):
-        both = at(d_k)
-        panels, left = [], 0
-        for title, panel in both.items():
+        panels = []
+        for title, panel in at(d_k).items():
             content = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
-            size = LEFT + PANEL + APART, TOP + HIGH + 26
             words = f"softmax going flat, {title}", _words(d_k, title, panel)
-            panels.append(svg.picture(*size, *words, content, at=(left, 0)))
-            left += size[0]
-        picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
-        return picture, {title: panel.weights for title, panel in both.items()}
+            panels.append((LEFT + PANEL + APART, TOP + HIGH + 26, *words, content))
+        return svg.beside(panels), {title: panel.weights for title, panel in at(d_k).items()}
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render)
-
-
-class _Saturation(LiveView):
     hint = f"The median is that of {QUERIES} random queries; {DOTS} of them are drawn as dots."
+    return LiveView({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, hint=hint)
 
 
 class _Panel(NamedTuple):
@@ -123,16 +116,16 @@ def _drawn(title, panel):
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
     elements = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
-        svg.text(PANEL, 17, f"median slope {_slope(panel)}", size=12, anchor="end"),
         _axes(),
         svg.text(0, TOP + HIGH + 18, f"key 1 leads by {REACH}"),
-        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {REACH}", anchor="end"),
+        svg.text(PANEL, TOP + HIGH + 18, f"key 0 by {REACH}", anchor="end"),
         f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
         f'<polyline points="{_line(curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
     ]
     across, up = _x(panel.leads).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
-    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.32), "its slope", anchor="end")
+    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.41), "its slope,", anchor="end")
+    names += svg.text(PANEL - 4, _y(0.29), f"median {_slope(panel)}", anchor="end")
     return "".join([*elements, f'<g fill="{QUERY}">{dots}</g>{names}'])
 
 

@@ -75,6 +75,8 @@ class LiveView(VBox):
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
         the value that the still shows there. Without it the still does not move; with None in place of the callable it
         does not move either, and has 256 colours: for notebooks with many stills.
+    hint : str, optional
+        What the readout says where no cell is chosen.
 
     Attributes
     ----------
@@ -87,23 +89,21 @@ class LiveView(VBox):
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
-    hint : str
-        What that line says where no cell is chosen.
     free : str
         What it says of a NaN; by default that it is one.
     row_name : str
         What it calls a row.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
-    clicks : bool
-        Whether such a page stores what a click chooses.
+    clicks : tuple of str, or None
+        What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
     """
 
-    hint = "Point at a cell for its value; a click or Tab and arrow keys choose it."
+    hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
     fills: str | None = None
-    clicks = True
+    clicks: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -115,6 +115,7 @@ class LiveView(VBox):
         labels: Callable[..., Any] | None = None,
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
+        hint: str | None = None,
     ) -> None:
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
@@ -125,7 +126,7 @@ class LiveView(VBox):
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
-        self._size = 1.0
+        self._size, self.hint = 1.0, self.hint if hint is None else hint
         moves = (
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
@@ -134,6 +135,7 @@ class LiveView(VBox):
         for slider in sliders.values():
             slider.observe(self._update, "value")
         self.mouse.observe(self._on_mouse, "value")
+        # Front ends drop a <script>, and run what a <style> does once it has loaded.
         script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
@@ -198,7 +200,7 @@ class LiveView(VBox):
         for name in chosen.keys() & self.picked.keys():
             if chosen[name] is not None:
                 arguments.whole(chosen[name], name, 0)
-        self._held = True
+        self._held = True  # several controls may move: one new picture, not one for each
         for name, number in chosen.items():
             if name in self.picked:
                 self.picked[name] = number

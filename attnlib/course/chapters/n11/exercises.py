@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
 from ...engine.questions import Question
 from ...mistakes.mistake import Mistake
 from ...mistakes.weights import CAUSAL_ADDED, WINDOW
@@ -173,6 +173,15 @@ OWN = (
         *({"agreed": decoding.all_agreements, **new} for new in ({}, decoding.CHOSEN)),
     ),
     Mistake(
+        "another_row_of_logits",
+        "the model's own tokens are read from other rows of the logits",
+        "Row i says what the model writes behind i tokens of the draft. Another row answers another question.",
+        "Nothing of the draft agrees. In which row stands the token that the model writes then?",
+        "In row 0. Compare token i of the draft with row i; behind n that agree, the model's own stands in row n.",
+        {"new": lambda s: [*s.draft[: s.agreed], s.chosen[-1]]},
+        {"agreed": lambda s: [*(a == b for a, b in zip(s.draft, s.chosen[1:], strict=True)), False].index(False)},
+    ),
+    Mistake(
         "models_token_dropped",
         "the model's own token behind what was accepted is left out",
         "Where no token agrees, nothing new comes back, and the text stands still.",
@@ -264,11 +273,7 @@ EXERCISES = (
             " Join the two conditions with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
-        given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
-        result=lambda s: s.near,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=decoding.Window,
+        **asked("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "grouped_attention",
@@ -282,16 +287,7 @@ EXERCISES = (
             "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
         ),
         probes=decoding.grouped_probes(),
-        given=lambda query, key, value, mask=None, attention=None: {
-            "asked": query,
-            "key": key,
-            "value": value,
-            "mask": mask,
-            "attention": attention,
-        },
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=decoding.Grouped,
+        **asked("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
         kept=Kept("grouped_attention", "attnlib.course.smollm.grouped_attention"),
     ),
     decoding.InChunks(
@@ -330,10 +326,8 @@ EXERCISES = (
             "With `agreed` tokens accepted, new is chosen[:agreed + 1], and m - agreed rows go from the end.",
         ),
         probes=decoding.checking_probes(),
-        given=lambda logits, draft, past: {"logits": logits, "draft": draft, "past": past},
-        result=lambda s: s.accepted,
+        **asked("accepted", "logits draft past", of=decoding.Checking),
         judge=decoding.judge_accepted,
-        steps=decoding.Checking,
     ),
     Design(
         "out_of_reach",

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...engine import run
 from ...engine.compare import all_same
-from ...engine.exercise import OUTPUT_AXES, Function, Kept
+from ...engine.exercise import OUTPUT_AXES, Function, Kept, asked
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -93,6 +93,7 @@ def tiled_probes():
         Probe(DEAD, (*one, dead(MASK), 2)),
         Probe("a whole tile of queries without a key", (*one, MASK & (np.arange(4) > 1)[:, None], 2)),
         Probe(HUGE, (3e3 * one[0], *one[1:], None, 2), 5e-3),
+        Probe("all scores near -1000", (one[0] + 20, one[1] - 20, one[2], None, 2)),
     )
 
 
@@ -158,10 +159,10 @@ class _Tiled(Function):
         outcomes = super().tried(function)
         if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
             return outcomes
-        (found,) = run.outcomes([lambda: run.call(lambda: np.array(grows(function)), ())], copied=True)
-        if found.kind:
-            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {found.problem}")
-        if found.values[0]:
+        (outcome,) = run.outcomes([lambda: run.call(lambda: np.array(grows(function)), ())], copied=True)
+        if outcome.kind:
+            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {outcome.problem}")
+        if outcome.values[0]:
             raise Unfit(
                 f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
                 f"takes {FEW} numbers or more. Fix: two loops, and nothing that is as large as the map."
@@ -182,10 +183,7 @@ EXERCISES = (
             "0. At the end o / z, and 0 where z is 0.",
         ),
         probes=online_probes(),
-        given=lambda tiles: {"tiles": tiles},
-        result=lambda s: s.online,
-        axes=OUTPUT_AXES,
-        steps=OnlineSteps,
+        **asked("online", "tiles", of=OnlineSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "merge",
@@ -199,10 +197,7 @@ EXERCISES = (
             "(shares[..., None] * outputs).sum(axis=0).",
         ),
         probes=merge_probes(),
-        given=lambda outputs, lse, lengths: {"outputs": outputs, "lse": lse, "lengths": lengths},
-        result=lambda s: s.merged,
-        axes=OUTPUT_AXES,
-        steps=MergeSteps,
+        **asked("merged", "outputs lse lengths", of=MergeSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "schedule",
@@ -214,9 +209,7 @@ EXERCISES = (
             "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1.",
         ),
         probes=schedule_probes(),
-        given=lambda n, b_q, b_k: {"n": n, "b_q": b_q, "b_k": b_k},
-        result=lambda s: s.visits,
-        steps=ScheduleSteps,
+        **asked("visits", "n b_q b_k", of=ScheduleSteps),
     ),
     _Tiled(
         "tiled",
