@@ -95,15 +95,15 @@ class LiveView(VBox):
         What it calls a row.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
-    clicks : bool
-        Whether such a page stores what a click chooses.
+    clicks : tuple of str, or None
+        What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
     """
 
     hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
     fills: str | None = None
-    clicks = True
+    clicks: tuple[str, ...] | None = None
 
     def __init__(
         self,
