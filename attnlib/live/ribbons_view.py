@@ -86,6 +86,7 @@ class _Ribbons(LiveView):
         self.held, self.given = held, given
         self.text = controls["sentence"].value if "sentence" in controls else None
         self.fills = "guess" if "guess" in controls else None
+        self._grid: tuple[Any, str] = (None, "")  # the last one: no slider moves it, and it takes most of the time
         picked = {"query": query, "layer": held.layer - 1, "head": held.head - 1}
         names = [*controls, *picked]
         super().__init__(
@@ -131,7 +132,10 @@ class _Ribbons(LiveView):
         for name, control in self.sliders.items() if self.fills else ():  # the question alone, then all others
             control.layout.display = "" if (name == "guess") == waits else "none"  # JupyterLite drops a None
         if not waits:
-            below = _said(held, row, query, (layer, head), d_k, way) + _heads(held, query, (layer, head))
+            shown = self.text, query, layer, head
+            if shown != self._grid[0]:
+                self._grid = shown, _heads(held, query, (layer, head))
+            below = _said(held, row, query, (layer, head), d_k, way) + self._grid[1]
             drawn += f'<div class="attnlib-said" data-stage="1">{below}</div>'
         return drawn, {"weights": stop.weights}
 
