@@ -10,17 +10,17 @@ import re
 
 from attnlib.course import PREDICTIONS, RECALLS
 
-from .build_notebooks import read_source, tagged
+from .build_notebooks import read_source
 from .links import marked
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES
+from .series import REPLIES, ROOT, SERIES, tagged
 
 GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\
 # Votes
 
-Every question with options, to print and to fill in: let the room vote by hands, write down the split, and only then run
-the cell. Replies to the wrong letters are in the notes of a deck. Written by `python -m tools.teaching`.
+Every question with options, to print and to fill in: let the room vote by hands, write down the split, and only then
+run the cell. Replies to the wrong letters are in the notes of a deck. Written by `python -m tools.teaching`.
 """
 
 
