@@ -272,7 +272,7 @@ SHARED = (
         masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
         masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
         masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
-        _after_softmax(lambda w, mask: w if np.all(mask) else 0 * w),  # 0 everywhere may have any cause
+        _after_softmax(lambda w, mask: 0 * w),
     ),
     Mistake(
         "finite_fill",
