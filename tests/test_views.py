@@ -18,6 +18,7 @@ import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
+from attnlib.live.still import figure
 from attnlib.rounding import rounded
 
 
@@ -322,6 +323,16 @@ def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_t
         assert np.allclose(np.array(long[:5]) / sum(long), view.shown["weights"][0], atol=0.01)
         faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.4"]
         assert faded == [svg.visible(token) for token in TEXT[5:]]
+
+
+def test_what_all_keys_share_is_drawn_where_it_is_kept_apart_alone_in_a_still_too():
+    for mean, strips in ((0, 0), (1, 1), (2, 0)):
+        view = live.keys_map(KEYS, QUERIES)
+        picture = view.draw(mean=mean)[0]
+        assert len(figure(picture).axes[0].images) == 1 + strips  # the map, and what all keys share
+        for root in parsed(picture):
+            words = [text.text for text in root.iter("text")]
+            assert ("once" in words, "gone" in words) == (mean == 1, mean == 2)
 
 
 def test_a_map_of_keys_is_orange_above_zero_slate_below_and_clear_at_zero():

@@ -122,8 +122,8 @@ class _Keys:
         wide = svg.cell_side(room, d_k) * d_k
         for x, colour, side in ((left, KEY, "above zero"), (left + 92, BELOW, "below zero")):
             yield f'<rect x="{x}" y="4" width="10" height="10" fill="{colour}"/>{svg.text(x + 14, 13, side, size=12)}'
-        strip = self._image(self.shared[None], room, 12)
-        yield f'<g transform="translate({left} 22)" opacity="{int(mean == 1)}">{strip}</g>'
+        strip, shown = self._image(self.shared[None], room, 12), "visible" if mean == 1 else "hidden"
+        yield f'<g transform="translate({left} 22)" visibility="{shown}">{strip}</g>'
         dash = f'stroke="{LINE}" stroke-dasharray="{"none" if mean == 1 else "3 3"}" opacity="{min(mean, 1)}"'
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
         yield svg.text(left - 6, 32, ("", "once", "gone")[mean], size=12, anchor="end")

@@ -50,7 +50,8 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     pictures = [_Picture(ways, page) for page in (ACROSS, DOWN)]
 
     def render(point):
-        return svg.layouts(*(picture.draw(point) for picture in pictures)), {}
+        shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", "loss")}
+        return svg.layouts(*(picture.draw(point) for picture in pictures)), shown
 
     labels = [(svg.cut(f"{way['name']}, {way['family']}", 18), k) for k, way in enumerate(ways)]
     return _Price({"point": choice("point", labels, 0)}, render)
