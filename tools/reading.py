@@ -18,6 +18,9 @@ from .page import SCRIPT, STYLE, markdown, revive
 from .series import ROOT, chosen, named
 
 
+ICON = ROOT / "docs" / "book" / "icon.svg"
+
+
 class Reading(HTMLExporter):
     @pass_context
     def markdown2html(self, context, source):
@@ -38,7 +41,7 @@ def write(notebooks, folder):
         for cell in notebook.cells:
             revive(cell)
         around = {"before": before, "this": this, "after": after}
-        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE}
+        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE, "icon": ICON.read_text("utf-8")}
         page, _ = exporter.from_notebook_node(notebook, around)
         (folder / f"{this['name']}.html").write_text(page, "utf-8")
 
@@ -52,6 +55,7 @@ def entry(name, notebook):
         "plain": re.sub(r"[$\\]", "", title),
         "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
         "text": markdown(text),
+        "about": " ".join(re.sub(r"[$\\*]|\[|\]\(.*?\)", "", text).split()),
         "runs_here": named(name).browser,
     }
 
