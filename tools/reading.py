@@ -17,7 +17,6 @@ from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, revive
 from .series import ROOT, chosen, named
 
-
 ICON = ROOT / "docs" / "book" / "icon.svg"
 
 
