@@ -1,0 +1,162 @@
+"""Notebook 16: its exercises, what is stored of the ways to keep less, and what its text says of them."""
+
+from functools import partial
+
+import answers_16
+import numpy as np
+import pytest
+
+import attnlib as al
+from attnlib.course import check, smollm
+from attnlib.course.chapters.n16 import best_keys, in_groups, latent_attention
+from attnlib.rounding import rounded
+from tools import measures
+from tools.build_notebooks import code_between
+
+POINTS = {(point["family"], point["name"]): point for point in smollm.recorded("less_to_keep")}
+PART = smollm.recorded("shared_part")
+TOKEN, FEATURE = "a scale per token", "keys per feature"
+APART, GROUPS = "so, without what keys share", "keys per feature, in groups"
+needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
+
+
+@pytest.mark.parametrize("exercise, id, answer", answers_16.WRONG)
+def test_a_mistake_in_keeping_less_is_named(exercise, id, answer):
+    verdict = getattr(check, exercise)(answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
+def test_keys_and_values_of_a_latent_may_not_be_made():
+    for answer in (
+        answers_16.keys_made,
+        lambda q, c, W_UK, W_UV, m=None: answers_16.latent()(q, c, W_UK, W_UV, m) + 0 * (c @ W_UK).sum(),
+    ):
+        verdict = check.latent_attention(answer)
+        assert verdict.state == "wrong" and "Fix: multiply the query by W_UK" in verdict.message, verdict
+
+
+@pytest.mark.parametrize("seed, r, d_k, d_v", [(0, 3, 8, 5), (1, 12, 8, 8), (2, 7, 7, 16)])
+def test_absorbed_matrices_give_what_keys_and_values_give(seed, r, d_k, d_v):
+    draw = np.random.default_rng(seed).normal
+    q, c = draw(size=(4, 9, d_k)), draw(size=(9, r))
+    W_UK, W_UV = draw(size=(4, r, d_k)), draw(size=(4, r, d_v))
+    mask = al.causal_mask(9)
+    made = al.scaled_dot_product_attention(q, c @ W_UK, c @ W_UV, mask)
+    assert np.abs(latent_attention(q, c, W_UK, W_UV, mask) - made).max() < 1e-10
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_best_of_all_keys_are_attention_and_one_key_is_its_value(seed):
+    q, k, v = np.random.default_rng(seed).normal(size=(3, 2, 11, 6))
+    mask = al.causal_mask(11)
+    whole = al.scaled_dot_product_attention(q, k, v, mask)
+    assert np.abs(best_keys(q, k, v, mask, best=11) - whole).max() < 1e-12
+    largest = np.where(mask, q @ np.swapaxes(k, -1, -2), -np.inf).argmax(-1)
+    one = best_keys(q, k, v, mask, best=1)
+    assert np.abs(one - np.take_along_axis(v, largest[..., None], axis=-2)).max() < 1e-12
+
+
+def cells(*words):
+    """Run the cells of the notebook that hold these words, without the model, and return what they define."""
+    names = {}
+    for cell in code_between("16", "# 16 ·", "## Try it"):
+        if any(word in cell for word in ("import attnlib as al", *words)) and "live." not in cell:
+            exec(cell, names)
+    return names
+
+
+def test_groups_are_seen_as_they_would_be_token_by_token():
+    """A query of a text that is read at once sees each key as it stands when that query is the last token."""
+    n, draw = 21, np.random.default_rng(7).normal
+    q, k, v = draw(size=(3, 2, n, 64))
+    names = cells("def my_in_groups", "check.in_groups", "less_to_keep", "def in_turn")
+    for attention in (names["in_turn"](2, size=4), measures.waiting(2, 4)):
+        at_once = attention(q, k, v, al.causal_mask(n))
+        for i in range(n):
+            kept = in_groups(k[:, : i + 1], 2, 4), rounded(v[:, : i + 1], 2)
+            wanted = al.scaled_dot_product_attention(q[:, i : i + 1], *kept)
+            assert np.abs(at_once[:, i : i + 1] - wanted).max() < 1e-12
+
+
+def test_softmax_sees_no_constant_in_keys_whatever_it_is():
+    draw = np.random.default_rng(3).normal
+    q, k, v, constant = draw(size=(9, 5)), draw(size=(9, 5)), draw(size=(9, 4)), 30 * draw(size=5)
+    plain = al.scaled_dot_product_attention(q, k, v, al.causal_mask(9))
+    assert np.abs(al.scaled_dot_product_attention(q, k + constant, v, al.causal_mask(9)) - plain).max() < 1e-10
+    assert PART["loss"]["away"] == PART["loss"]["whole"] and PART["loss"]["whole"]["alice"] == 3.3249
+    assert min(PART["loss"]["values' share away"].values()) > 12
+    assert all(PART["loss"]["away before the rotation"][x] > PART["loss"]["whole"][x] + 3 for x in smollm.TEXTS)
+    assert PART["keys"] > 4 * PART["values"] and 0.9 < PART["keys, from the prose"] / PART["keys"] < 1
+
+
+def losses(family, name):
+    return np.array([*POINTS[family, name]["on"].values()])
+
+
+def test_what_the_text_says_of_fewer_bits():
+    whole = losses("everything", "float32")
+    assert np.abs(losses(TOKEN, "8 bits") - whole).max() < 0.01 and (losses(TOKEN, "2 bits") > whole + 2).all()
+    for row in smollm.recorded("scales"):
+        if row["bits"] < 4 and (row["keys"], row["values"]) != ("feature", "token"):
+            best = losses(FEATURE, f"{row['bits']} bits")
+            assert (best < [*row["loss"].values()]).all()
+    assert losses(TOKEN, "4 bits")[1] < losses(FEATURE, "4 bits")[1] + 0.1  # on the prose they lie close together
+    for bits in ("3 bits", "2 bits"):
+        assert (losses(APART, bits) < losses(TOKEN, bits)).all()
+        assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()
+
+
+def test_what_the_text_says_of_fewer_keys_and_numbers():
+    found = smollm.recorded("few_keys")
+    best = {row["best"]: np.array([*row["loss"].values()]) for row in found["best"]}
+    assert (best[32] - losses("everything", "float32") < 0.11).all()
+    guessed = {row["by"]: (row["recall"], np.array([*row["loss"].values()])) for row in found["guessed"]}
+    plain, apart = guessed["2 bits"], guessed["2 bits, without what keys share"]
+    assert plain[0] < apart[0] - 0.1 and (plain[1] > apart[1]).all()
+    assert (guessed["16 of 64 features"][1] - best[8] < 0.2).all() and guessed["the latest"][0] < 0.2
+    rotated = np.array([*smollm.recorded("latents")["rotated"].values()])
+    assert (rotated > losses("everything", "float32") + 4).all()
+    for rank in ("256", "192"):
+        ways = [losses(f"a latent, from {source}", f"rank {rank} of 384") for source in ("other texts", "the matrices")]
+        assert (ways[0] < ways[1] - 0.4).all()
+
+
+def test_windows_are_beaten_without_the_first_token_and_cost_more_on_code():
+    for width in ("32", "64", "128"):
+        with_first, without = (
+            losses(family, f"{width} tokens") for family in ("a window and the first token", "a window")
+        )
+        assert (with_first < without).all()
+
+
+def test_bytes_are_those_of_the_formula():
+    size = {name: point["bytes"] for name, point in POINTS.items()}
+    assert size["everything", "float32"] == 2 * 30 * 3 * 64 * 4 == 46_080
+    assert size[TOKEN, "4 bits"] == 2 * 90 * (64 * 4 / 8 + 4) == size[APART, "4 bits"]
+    assert size[FEATURE, "4 bits"] == round(90 * (2 * 32 + 4 + 4 * 64 / 208))
+    waiting, ready = 16 * 64 * 4, 192 * (32 + 4 * 64 / 32)
+    assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
+    assert size["a window and the first token", "64 tokens"] == round(46_080 * 65 / 208)
+    assert size["a latent, from other texts", "rank 256 of 384"] == 30 * 256 * 4
+
+
+@pytest.mark.slow
+@needs_model
+def test_points_come_out_again():
+    """Within 0.03: on another processor a number may be rounded to the other side."""
+    speaker = smollm.load(bar=iter)
+    bits = partial(rounded, bits=3)
+    fresh = {
+        (TOKEN, "3 bits"): speaker.using(attention=measures.attending(bits, bits)),
+        (GROUPS, "3 bits"): speaker.using(attention=measures.waiting(3)),
+        (APART, "3 bits"): speaker.using(
+            grouped_attention=measures.without(measures.shared(speaker, smollm.TEXTS["prose"]), 3)
+        ),
+        ("a latent, from the matrices", "rank 256 of 384"): measures.with_bases(
+            speaker, [basis[:, :256] for basis in measures.bases_of_matrices(speaker)]
+        ),
+    }
+    for name, other in fresh.items():
+        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.03), name
+    found = measures.some_keys(speaker)
+    assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
