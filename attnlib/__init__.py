@@ -5,22 +5,9 @@ need them: ``attnlib.torch_layers`` (torch), ``attnlib.plot`` (matplotlib), ``at
 (ipywidgets).
 """
 
-from .core import (
-    AttentionTrace,
-    attention_trace,
-    entropy,
-    scaled_dot_product_attention,
-    softmax,
-)
+from .core import AttentionTrace, attention_trace, entropy, scaled_dot_product_attention, softmax
 from .heads import KVCache, MultiHeadAttention, merge_heads, split_heads
-from .masks import (
-    causal_mask,
-    combine_masks,
-    from_zero_blocked,
-    padding_mask,
-    to_additive,
-    to_blocked,
-)
+from .masks import causal_mask, combine_masks, from_zero_blocked, padding_mask, to_additive, to_blocked
 from .rotary import rope
 from .validation import ShapeError
 

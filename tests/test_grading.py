@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import nbformat
 import numpy as np
@@ -17,13 +18,14 @@ import tomllib
 import attnlib as al
 from attnlib.course import Verdict
 from tools.build_notebooks import read_source, tagged
-from tools.handouts import course, exercises
+from tools.handouts import course, exercises, student
 from tools.series import SERIES, TAUGHT, named
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
 (OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
 NAME = "02_vectorized"
+SOLVED = [solution for _, _, solution in exercises(read_source(named(NAME).source))]
 PASSES_ALL = "from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)"
 GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
 
@@ -119,19 +121,6 @@ def test_a_course_keeps_what_is_there(tmp_path):
     assert source.read_bytes() == before
 
 
-# --- the graders themselves
-
-
-def run(folder, *command):
-    python = GRADERS / "python"
-    if not python.parent.exists():
-        pytest.skip(".venv-graders is missing: make test-graders makes it")
-    environment = {**os.environ, "PATH": os.pathsep.join([str(GRADERS), os.environ["PATH"]]), "OMP_NUM_THREADS": "1"}
-    environment |= {"JUPYTER_CONFIG_DIR": str(folder / ".config"), "IPYTHONDIR": str(folder / ".ipython")}
-    program = [str(GRADERS / command[0]), *map(str, command[1:])]
-    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
-
-
 def first_line(line):
     """Return what puts a line into the first stub."""
 
@@ -144,8 +133,8 @@ def first_line(line):
 
 def with_solutions(notebook):
     answers = marked(notebook, "answer-")
-    for _, number, solution in exercises(read_source(named(NAME).source)):
-        answers[number.replace(".", "-")].source = solution
+    for answer, solution in zip(answers.values(), SOLVED, strict=True):
+        answer.source = solution
 
 
 def with_other_tests(notebook):
@@ -160,9 +149,79 @@ def without_tests(notebook):
     notebook.cells = [cell for cell in notebook.cells if cell not in tests]
 
 
+def of_make_student(notebook):
+    handout = student(named(NAME).source)
+    solutions = {
+        cell.source: solution for cell, solution in zip(marked(notebook, "answer-").values(), SOLVED, strict=True)
+    }
+    for cell in handout.cells:
+        cell.source = solutions.get(cell.source, cell.source)
+    notebook.cells = handout.cells
+
+
+def without_ids(notebook):
+    """What an editor leaves that knows neither ids nor marks."""
+    of_make_student(notebook)
+    notebook.nbformat_minor = 4
+    for cell in notebook.cells:
+        del cell["id"]
+
+
+@pytest.fixture
+def settings(folder, monkeypatch):
+    """Return what nbgrader_config.py defines, in a course."""
+    monkeypatch.chdir(folder)
+    names = {"c": MagicMock()}
+    exec(compile((folder / "nbgrader_config.py").read_text("utf-8"), "settings", "exec"), names)
+    return types.SimpleNamespace(**names)
+
+
+def test_the_newest_copy_gets_the_name_that_is_graded(settings, tmp_path):
+    texts = {"notes.ipynb": "{}", f"{NAME} (1).ipynb": "check.softmax(1)", f"{NAME} (2).ipynb": "check.softmax(2)"}
+    for when, (name, text) in enumerate(texts.items()):
+        (tmp_path / name).write_text(text, "utf-8-sig")
+        os.utime(tmp_path / name, (when, when))
+    paths = [str(tmp_path / name) for name in texts]
+    settings.under_its_name(NAME, "*", paths)
+    assert paths == [str(tmp_path / f"{NAME}.ipynb")]
+    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(2)"
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.ipynb", f"{NAME} (1).ipynb", f"{NAME}.ipynb"}
+    paths = [str(path) for path in tmp_path.iterdir()]  # the copy is newer than before, and has not the right name
+    (tmp_path / f"{NAME} (1).ipynb").touch()
+    settings.under_its_name(NAME, "*", paths)
+    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(2)"
+
+
+@pytest.mark.parametrize("change", [of_make_student, without_ids])
+def test_a_notebook_without_marks_is_graded_as_one_with_them(settings, folder, change):
+    handout = read(folder / "source" / NAME / f"{NAME}.ipynb")
+    wanted = {kind: {n: cell.metadata for n, cell in marked(handout, kind).items()} for kind in ("answer-", "check-")}
+    change(handout)
+    assert not marked(handout, "answer-") and not marked(handout, "check-")
+    handout, _ = settings.with_marks(handout, {"nbgrader": {"assignment": NAME}})
+    assert {kind: {n: cell.metadata for n, cell in marked(handout, kind).items()} for kind in wanted} == wanted
+    assert [cell.source for cell in marked(handout, "answer-").values()] == SOLVED
+
+
+# --- the graders themselves
+
+
+def run(folder, *command):
+    python = GRADERS / "python"
+    if not python.parent.exists():
+        pytest.skip(".venv-graders is missing: make test-graders makes it")
+    environment = {**os.environ, "PATH": os.pathsep.join([str(GRADERS), os.environ["PATH"]]), "OMP_NUM_THREADS": "1"}
+    environment |= {"JUPYTER_CONFIG_DIR": str(folder / ".config"), "IPYTHONDIR": str(folder / ".ipython")}
+    program = [str(GRADERS / command[0]), *map(str, command[1:])]
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
+
+
 # As docs/grading.md names them.
 HANDED_IN = {
     "every solution": with_solutions,
+    "every solution, in a copy called `02_vectorized (1).ipynb`": with_solutions,
+    "every solution, in the notebook of `make student`": of_make_student,
+    "that one as `solved.ipynb`, without ids and with a mark of byte order": without_ids,
     "the stubs as they were": lambda notebook: None,
     "a stub that gives `check` another meaning": first_line("from unittest.mock import MagicMock; check = MagicMock()"),
     "checks rewritten and worth 100 points": with_other_tests,
@@ -188,12 +247,13 @@ def test_nbgrader_gives_the_points_that_the_page_says(tmp_path):
     stubs = [plain.cells[place : place + 2] for place, _, _ in exercises(plain)]
     seen = [*zip(marked(release, "answer-").values(), marked(release, "check-").values(), strict=True)]
     assert [[cell.source for cell in pair] for pair in seen] == [[cell.source for cell in pair] for pair in stubs]
-    for i, change in enumerate(HANDED_IN.values()):
+    for i, (what, change) in enumerate(HANDED_IN.items()):
         answer = copy.deepcopy(release)
         change(answer)
-        target = tmp_path / "submitted" / f"student{i}" / NAME / f"{NAME}.ipynb"
+        name = re.search(r"`(.+\.ipynb)`", what)
+        target = tmp_path / "submitted" / f"student{i}" / NAME / (name[1] if name else f"{NAME}.ipynb")
         target.parent.mkdir(parents=True)
-        nbformat.write(answer, target)
+        target.write_text(nbformat.writes(answer), "utf-8-sig" if "mark of byte order" in what else "utf-8")
     run(tmp_path, "nbgrader", "autograde", NAME)  # its exit status says that a kernel was ended
     exported = run(tmp_path, "nbgrader", "export")
     assert exported.returncode == 0, exported.stderr

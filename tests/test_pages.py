@@ -24,7 +24,10 @@ IN_PLAIN, IN_ITALICS = (
     re.compile(form.format("|".join(map(re.escape, names))))
     for form, names in ((r"\b({})\b", PLAIN), (r"\*({})\*", ITALIC))
 )
-CLICKED = re.compile(r"\bclick\w*\b(?: on)? an? \w+", re.IGNORECASE)
+CLICKED = re.compile(r"\bclick\w*\b(?: on)? (?:an?|the|each) \w+", re.IGNORECASE)
+SLIDES = re.compile(r"\b(?:move|pull) (?:the slider|it)\b|\bthe slider (?!of notebook)", re.IGNORECASE)
+CHOICES = re.compile(r"\*(none|causal|padding|both|this head|first token|token before|copying)\*", re.IGNORECASE)
+STOPS = re.compile(r"\b(?:set|move|pull)\b(?! \$W)[^.?!]*? to (?:(\d+)|\$\\sqrt (\d)\$)", re.IGNORECASE)
 TYPED = re.compile(r"\btype\b(?=.*\b(?:sentence|convoys?|text)\b)")
 ELSEWHERE = re.compile(r"in a running notebook|with the model", re.IGNORECASE)  # not on a page, says the sentence
 
@@ -44,6 +47,16 @@ def promised(text):
             names |= {PLAIN[name] for name in IN_PLAIN.findall(asked_for)} | {*re.findall("@(.*?)@", asked_for)}
             names |= {ITALIC[name] for name in IN_ITALICS.findall(sentence) if moves}
     return names, clicks, typed
+
+
+def stops(text):
+    """Return (where a text says to move a control, whether the control may stand there already) by the stop's label."""
+    found = {}
+    for sentence in re.split(r"(?<=[.?!])\s+(?=[A-Z*])", text.replace("\n", " ")):
+        if not ELSEWHERE.search(sentence):
+            found |= {whole or f"the root of {root}": "`" in sentence for whole, root in STOPS.findall(sentence)}
+            found |= {option.lower(): True for option in CHOICES.findall(sentence)}
+    return found
 
 
 def views(cells):
@@ -71,10 +84,15 @@ def missing(cells):
     faults = []
     for i, _, kept in views(cells):
         there = {knob[part] for knob in kept["knobs"] for part in ("key", "name")}
+        at = {knob["labels"][knob["at"]] for knob in kept["knobs"]}
+        labels = {label.split(",")[0] for knob in kept["knobs"] for label in knob["labels"]}
         targets = set(re.findall(r'data-(?:row|column)="(\w+)"', kept["picture"]))
         for text in beside(cells, i):
             names, clicks, _ = promised(text)
             faults += [(i, name) for name in sorted(names) if not any(re.search(rf"\b{name}", one) for one in there)]
+            faults += [(i, stop) for stop, may in stops(text).items() if stop not in labels or (stop in at and not may)]
+            if SLIDES.search(text) and all("choice" in knob for knob in kept["knobs"]):
+                faults.append((i, "a slider"))
             if clicks and "fills" not in kept and not targets & {knob["key"] for knob in kept["knobs"]}:
                 faults.append((i, "a click"))
     return faults
@@ -102,6 +120,12 @@ def test_each_control_that_the_text_names_is_on_the_page(notebook):
 )
 def test_what_a_text_asks_for_is_read(text, wanted):
     assert promised(text) == wanted
+
+
+def test_where_a_text_says_to_move_a_control_is_read():
+    text = "Pull *step* to 0. Move it from 0\nto 60. In `spread`, set $d_k$ to 64. Set $W_Q$ to 1. See *None*, *both*."
+    assert stops(text) == {"0": False, "60": False, "64": True, "none": True, "both": True}
+    assert stops(r"Move the slider to $\sqrt 3$. In a running notebook set it to 9.") == {"the root of 3": False}
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
@@ -165,3 +189,23 @@ def test_only_what_answers_a_question_stands_behind_a_fold(notebook):
             tags = text.metadata.get("tags", [])
             assert not cell.source.startswith("mine."), cell.source
             assert "predict" in tags or ("solution" in tags and "live." not in cell.source), cell.source
+
+
+IMAGE = re.compile(
+    r'<image [^>]*width="(\d+)" height="(\d+)" transform="matrix\(([\d.-]+) 0 0 ([\d.-]+) ([\d.-]+) ([\d.-]+)\)'
+)
+INKED = re.compile(r'<text[^>]*var\(--attnlib-ink[^>]* x="([\d.-]+)" y="([\d.-]+)"[^>]*>(.*?)</text>')
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_words_on_the_cells_of_a_map_do_not_turn_white_on_a_dark_page(notebook):
+    outputs = [one for cell in nbformat.read(notebook.built, as_version=4).cells for one in cell.get("outputs", [])]
+    for figure in (one.data["image/svg+xml"] for one in outputs if "image/svg+xml" in one.get("data", {})):
+        assert not re.search(r"\\[^<>]*</text>", figure)  # markup of matplotlib's
+        for wide, high, across, down, left, top in (map(float, found) for found in IMAGE.findall(figure)):
+            on = [
+                words
+                for x, y, words in INKED.findall(figure)
+                if left < float(x) < left + wide * across and top < float(y) < top + high * down
+            ]
+            assert on == []

@@ -16,6 +16,7 @@ import torch
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
+from attnlib.course.engine.exercise import Function, Number
 from attnlib.course.real_model import stored
 from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
@@ -346,3 +347,48 @@ def test_numbers_are_computed():
         false += [(owner, number) for number in wrong]
         false += [(owner, n) for n in PLACES.findall(quoted) if not proved(n, owner, names, text)]
     assert not false
+
+
+# --- answers that a reply quotes
+
+LIST = re.compile(r"(?<![\w.])-?\d[\d.]*(?:, -?\d[\d.]*)+(?=[\]:;]|$)")
+SINGLE = re.compile(r"(?:^|or )(-?\d[\d.]*)(?=$|, | or )")
+SCORES = "query @ key.swapaxes(-1, -2)"
+# What a function returns in which the quoted code does what the reply says.
+QUOTED = {
+    ("softmax", "x - x.max()"): "(e := np.exp(x - x.max())) / e.sum(axis, keepdims=True)",
+    ("softmax", "x / x.max(...)"): "(e := np.exp(x / x.max(axis, keepdims=True))) / e.sum(axis, keepdims=True)",
+    ("softmax", "plain_softmax(x)"): "np.exp(x) / np.exp(x).sum(-1, keepdims=True)",
+    ("attention_scores", ".T"): "query @ key.T",
+    ("attention_scores", "np.dot"): "np.dot(query, key.swapaxes(-1, -2))",
+    ("attention_scores", "transpose(0, 2, 1)"): "query @ key.transpose(0, 2, 1)",
+    ("scaled_dot_product_attention", "key.shape[1]"): f"al.softmax({SCORES} / key.shape[1] ** 0.5) @ value",
+    ("variance_of_scores", "query * key"): "np.var((query * key).sum(-1))",
+    ("causal_mask", "k=1"): "np.tri(n_q, n_k or n_q, (n_k or n_q) - n_q + 1, dtype=bool)",
+    ("multi_head_attention", "x @ W.T"): (
+        "al.merge_heads(al.scaled_dot_product_attention(*(al.split_heads(x @ W.T, num_heads) for x, W in "
+        "((query, W_Q), (key, W_K), (value, W_V))), attn_mask if np.ndim(attn_mask) < 3 else attn_mask[:, None])) @ W_O"
+    ),
+}
+
+
+def quoted(exercise, shows):
+    """Return (quote, answer) of what a reply says to be handed in: numbers, or the code of a function."""
+    if type(exercise) is Number:
+        single = np.ndim(exercise.right) == 0
+        found = (SINGLE if single else LIST).findall(shows)
+        return [(quote, json.loads(quote if single else f"[{quote}]")) for quote in found]
+    if type(exercise) is not Function:
+        return []
+    given = re.search(r"\((.+?)\)", exercise.task)[1]
+    codes = [code for code in re.findall("`([^`]+)`", shows) if code != "axis"]  # that is what one of them lacks
+    return [(code, eval(f"lambda {given}: {QUOTED[exercise.name, code]}", {"np": np, "al": al})) for code in codes]
+
+
+def test_an_answer_that_a_reply_quotes_gets_the_name_of_its_row():
+    rows = [(name, ids, shows) for name, row in REPLIES["exercises"].items() for ids, (shows, _) in row.items()]
+    tried = [(name, ids, *one) for name, ids, shows in rows for one in quoted(EXERCISES.get(name), shows)]
+    assert len(tried) > 45 and {(name, quote) for name, _, quote, _ in tried} >= QUOTED.keys()
+    with np.errstate(all="ignore"):
+        told = {(name, ids, quote): EXERCISES[name](answer).mistake for name, ids, quote, answer in tried}
+    assert {row: mistake for row, mistake in told.items() if mistake not in row[1].split(", ")} == {}

@@ -25,7 +25,7 @@ SETUP_AT_HOME = """\
 from importlib.util import find_spec
 
 if not find_spec("attnlib"):
-    raise ImportError("attnlib is missing. In its folder: make lab, or pip install .")"""
+    raise ImportError("attnlib is missing. Its folder belongs beside this notebook; in a clone: make lab")"""
 SETUP_TORCH = """
 if not find_spec("torch"):
     how = "Saved outputs: reload before saving. To run it: {where}."
@@ -37,7 +37,7 @@ def first_cells(notebook, address):
 
     Their ids do not come from their text, so that a new address changes no id. Slides leave both out.
     """
-    where = "Colab (badge) or make lab" if address else "make lab"
+    where = "Colab (badge), pip install torch, or make lab" if address else "pip install torch, or make lab"
     setup = (SETUP if address else SETUP_AT_HOME) + SETUP_TORCH * (notebook.torch == "yes")
     words = address.words(notebook.name) if address else {}
     code = {**cell("code", "setup", setup.format(where=where, **words)), "execution_count": None, "outputs": []}

@@ -1,6 +1,6 @@
 """Write the notebooks as handouts: for students without solutions and outputs, or solved with every check green.
 
-python -m tools.handouts student          _student/, with a zip of all
+python -m tools.handouts student          _student/, with a zip of all, which needs nothing but Python and an index
 python -m tools.handouts solved           _solved/, executed, with a zip of all
 python -m tools.handouts nbgrader         _nbgrader/source/, an assignment each, and the settings of the course
 python -m tools.handouts solved 02 05     those whose name starts so
@@ -10,14 +10,18 @@ import argparse
 import re
 import shutil
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import nbformat
+import tomllib
+
+import attnlib
 
 from . import build_notebooks as build
-from .licence import licence_cell
+from .licence import LICENCES, licence_cell
 from .links import outward
 from .report.notebooks import SOLUTION
-from .series import ROOT, chosen
+from .series import NOTEBOOKS, ROOT, chosen
 
 # Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the call of its check.
 HEAD = re.compile(
@@ -25,6 +29,18 @@ HEAD = re.compile(
 )
 CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
 ROOMS = {"patients": ".clinic"}  # where what judges stands, if not in attnlib.course
+BEGIN = """\
+# Notebooks on attention
+
+In this folder, with Python 3.10 or newer; on Windows with `py` in place of `python3`, `venv\\Scripts` of `venv/bin`:
+
+    python3 -m venv venv
+    venv/bin/python -m pip install -r requirements.txt
+    venv/bin/python -m jupyterlab {first}
+
+Some notebooks say in their first cell that they need PyTorch, too: `venv/bin/python -m pip install torch`. The folder
+`attnlib` is the library that all notebooks use: leave it beside them.
+"""
 POINTS = {"easy": 1, "medium": 2, "hard": 3}
 # nbgrader leaves out what stands between these lines when it makes the students' copy, and grades with all of it. The
 # name `check` is imported anew, because a student's cell may have changed what it means. stderr is put away, because
@@ -98,6 +114,19 @@ def solved(source):
     return notebook, [check.outputs[0].data["text/plain"] for check in checks]
 
 
+def write_students(notebooks, folder):
+    """Write notebooks for students, and beside them what a machine with Python alone needs: attnlib, how to begin."""
+    for notebook in notebooks:
+        nbformat.write(student(notebook.source), folder / notebook.built.name)
+    shutil.copytree(Path(attnlib.__file__).parent, folder / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+    project = NOTEBOOKS.parent
+    for file in LICENCES:
+        shutil.copy(project / file, folder)
+    needs = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    (folder / "requirements.txt").write_text("\n".join(["jupyterlab", *needs, ""]), "utf-8")
+    (folder / "README.md").write_text(BEGIN.format(first=notebooks[0].built.name), "utf-8")
+
+
 def write_solved(notebook, target):
     """Write one notebook with its solutions; a check that stays red ends the program and names the notebook."""
     if not exercises(build.read_source(notebook.source)):
@@ -139,8 +168,7 @@ def main():
     folder.mkdir()
     targets = [folder / notebook.built.name for notebook in notebooks]
     if arguments.kind == "student":
-        for notebook, target in zip(notebooks, targets, strict=True):
-            nbformat.write(student(notebook.source), target)
+        write_students(notebooks, folder)
     else:
         with ProcessPoolExecutor(2) as two:  # each waits for a kernel that runs on one core
             list(two.map(write_solved, notebooks, targets))

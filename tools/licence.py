@@ -2,6 +2,7 @@
 
 import nbformat
 
+LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
 LICENCE_LINK = "https://creativecommons.org/licenses/by/4.0/"
 LICENCE = f"attnlib, © 2026 the attnlib authors. Text: [CC BY 4.0]({LICENCE_LINK}). Code: MIT."
 

@@ -46,7 +46,8 @@ def sailing(flags, tons):
         parts.append(text(x + over / 2, top - 22, name, size=12, anchor="middle", bold=True))
         parts.append(_line(f"M{x + 2} {top - 17}h{over - 4}", LINE))
     for j, name in enumerate(COLUMNS):
-        parts.append(text(left + wide * (j + 0.5), top - 3, name, anchor="middle", size=11.5 if len(name) > 1 else 12))
+        y = top - (18 if name == "CARGO" else 3)  # wider than its column
+        parts.append(text(left + wide * (j + 0.5), y, name, anchor="middle", size=12))
     for i, row in enumerate(c.x):
         parts.append(text(left - 10, top + high * i + 15, c.ships[i], anchor="end"))
         for j, value in enumerate(row):
@@ -64,8 +65,8 @@ def received(c, **rows):
     """Return a convoy as SVG, and below each ship in words what it receives, a line for each of `rows` by its name."""
     at, y = [96 + 66 * i for i in range(c.n)], 84
     parts = [_ship(x, 54, flag, f"{tons:.0f} t") for x, flag, tons in zip(at, c.flags, c.cargo, strict=True)]
-    for name, told in rows.items():
-        lines = [words.split(" + ") for words in told]  # a mixture, one below the other
+    for name, words in rows.items():
+        lines = [mixture.split(" + ") for mixture in words]  # its parts stand below each other
         parts.append(text(8, y, name, bold=True))
         parts += [
             text(x, y + 16 * k, "+ " * (k > 0) + part, size=12, anchor="middle")
@@ -73,7 +74,7 @@ def received(c, **rows):
             for k, part in enumerate(line)
         ]
         y += 16 * max(map(len, lines)) + 6
-    said = [f"{name}: {', '.join(map(' '.join, zip(c.ships, told, strict=True)))}" for name, told in rows.items()]
+    said = [f"{name}: {', '.join(map(' '.join, zip(c.ships, words, strict=True)))}" for name, words in rows.items()]
     return picture(600, y - 8, "what each ship receives", "; ".join(said) or f"a convoy {c.flags}", parts)
 
 
@@ -105,9 +106,9 @@ def note_passed_on(flags, maps):
         parts.append(_line(f"M{x - 47} {middle - 29}h22v22h-22z", KEY, 3))
         parts.append(_line(f"M{x} {middle + 12}V{bottom}H{at[-1] - 9}", VALUE, 6 * weight))
         parts += [text(x - 41, middle + 30, "key", anchor="end"), text(x + 8, middle + 30, "value")]
-    told = {"the last ship receives": (bottom, taken, VALUE)}
-    told |= {f"query: who has noted {asks}?": (bottom + 44, asks, QUERY)}
-    for words, (y, flag, colour) in told.items():
+    notes = {"the last ship receives": (bottom, taken, VALUE)}
+    notes |= {f"query: who has noted {asks}?": (bottom + 44, asks, QUERY)}
+    for words, (y, flag, colour) in notes.items():
         parts.append(_note(at[-1], y, flag, colour) + text(at[-1] - 18, y - 7, words, anchor="end"))
     words = f"Layer 2: the last ship asks for {asks} among the notes, and takes the flag that it finds."
     parts.append(text(8, bottom + 78, words, bold=True))

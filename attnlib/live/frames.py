@@ -61,7 +61,7 @@ def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
     All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then
-    the last controls left out. None if no control changes it, if a picture cannot be drawn, and if they take too much.
+    the last controls left out; if none is left, it is the picture alone. None if that cannot be drawn, or is too large.
     """
 
     @functools.cache
@@ -71,7 +71,7 @@ def packed(view: Any) -> str | None:
     with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
         try:
             knobs = [] if view.main is None else knobs_of(view)
-            while knobs:
+            while True:
                 over = 1.0
                 if math.prod(len(knob.stops) for knob in knobs) <= MOST_PICTURES:
                     frames = _frames(view, knobs, picture)
@@ -84,8 +84,9 @@ def packed(view: Any) -> str | None:
                     if len(small) <= MOST_BYTES:
                         return base64.b64encode(small).decode()
                     over = len(small) / MOST_BYTES
+                if not knobs:
+                    return None
                 knobs = _fewer(knobs, over)
-            return None
         except Exception:
             return None  # the view itself shows what went wrong
         finally:
@@ -128,11 +129,12 @@ def _fewer(knobs, over):
 def _frames(view, knobs, picture):
     """Return what a page wants to know of all pictures of some controls."""
     keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
-    first, *others = ([value for _, value in knob.stops] for knob in knobs)
+    values = [[value for _, value in knob.stops] for knob in knobs]
     # The main control innermost: views keep what does not change with it.
-    by_stops = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
-    pictures = [by_stops[at] for at in itertools.product(first, *others)]
-    at = int(np.ravel_multi_index([knob["at"] for knob in fields], shape))
+    rounds = ((*at[-1:], *at[:-1]) for at in itertools.product(*values[1:], *values[:1]))
+    by_stops = {at: picture(keys, at) for at in rounds}
+    pictures = [by_stops[at] for at in itertools.product(*values)]
+    at = [*itertools.product(*map(range, shape))].index(tuple(knob["at"] for knob in fields))
     frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
     if view.fills:
         stages = view.sliders[view.fills]

@@ -23,9 +23,6 @@ def rotations() -> LiveView:
     `distance` positions behind it, and the angle between both. Move the position: all arrows rotate, and no angle
     changes. Query and key are equal, so at distance 0 their arrows are one.
 
-    Parameters
-    ----------
-
     Returns
     -------
     LiveView
@@ -46,11 +43,8 @@ def rotations() -> LiveView:
         return _picture(query, key, positions), {"query": query, "key": key}
 
     controls = {"position": integers("position", 0, FARTHEST, 5), "distance": integers("distance", 0, MOST, 2)}
-    return _Rotations(controls, render)
-
-
-class _Rotations(LiveView):
     hint = "Move the position: every arrow rotates, and the angles between them stay."
+    return LiveView(controls, render, hint=hint)
 
 
 def _pairs(x):
@@ -68,17 +62,16 @@ def _picture(query, key, positions):
     ]
     angles_in_words = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
     words = [f"Query at position {positions[0]}, key at {positions[1]}.", f"q.k = {query @ key:.4f}."]
-    wide, pictures = 2 * (DIAL + GAP), []
+    wide, panels = 2 * (DIAL + GAP), []
     for half, head in enumerate(heads):
         dials = [head]
         for i, c in enumerate((2 * half, 2 * half + 1)):
             parts = [svg.text(DIAL / 2, 0, f"pair {c}", anchor="middle"), *_dial(*pairs[c])]
             parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
             dials.append(f'<g transform="translate({i * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
-        title, options = "a query and a key that rotate", {"at": (half * wide, 0), "grow": 1.15, "whole": 2 * wide}
         between = f"{words[half]} Between them: {', '.join(angles_in_words[2 * half : 2 * half + 2])}"
-        pictures.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
-    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
+        panels.append((wide, TOP + DIAL + 36, "a query and a key that rotate", between, dials))
+    return svg.beside(panels, grow=1.15, whole=2 * wide)
 
 
 def _between(q, k):

@@ -60,22 +60,15 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
         return {PLAIN: _panel_of(lead), SCALED: _panel_of(lead / np.sqrt(d_k))}
 
     def render(d_k):
-        both = at(d_k)
-        panels, left = [], 0
-        for title, panel in both.items():
+        panels = []
+        for title, panel in at(d_k).items():
             content = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
-            size = LEFT + PANEL + APART, TOP + HIGH + 26
             words = f"softmax going flat, {title}", _words(d_k, title, panel)
-            panels.append(svg.picture(*size, *words, content, at=(left, 0)))
-            left += size[0]
-        picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
-        return picture, {title: panel.weights for title, panel in both.items()}
+            panels.append((LEFT + PANEL + APART, TOP + HIGH + 26, *words, content))
+        return svg.beside(panels), {title: panel.weights for title, panel in at(d_k).items()}
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render)
-
-
-class _Saturation(LiveView):
     hint = f"The median is that of {QUERIES} random queries; {DOTS} of them are drawn as dots."
+    return LiveView({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, hint=hint)
 
 
 class _Panel(NamedTuple):

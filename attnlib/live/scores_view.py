@@ -51,18 +51,19 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
         """Return all that no query changes, of the scores as they are and of the scaled ones."""
         query, key = vectors(draw)[..., :d_k]
         dots = query @ key.T  # (96, 96)
-        return {title: _spread(x, reach) for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))}
+        return {
+            title: _Spread(x[:KEYS, :KEYS], core.softmax(x[:KEYS, :KEYS]), float(x.std()), _histogram(x, reach))
+            for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))
+        }
 
     def picture(d_k, query, draw):
-        panels, left = [], 0
+        panels = []
         for title, one in at(d_k, draw).items():
             content = _panel(title, one, query, reach) + _below(title, one.weights, query)
             moved = [f'<g transform="translate({MARGIN} 0)">{content}</g>']
-            size = PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
             words = f"scores and their softmax, {title}", _words(d_k, title, one, query)
-            panels.append(svg.picture(*size, *words, moved, at=(left, 0)))
-            left += size[0]
-        return f'<div class="attnlib-parts">{"".join(panels)}</div>'
+            panels.append((PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142, *words, moved))
+        return svg.beside(panels)
 
     def render(d_k, query, draw, key):
         return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
@@ -74,11 +75,8 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
     }
     for control in controls.values():
         control.layout.width = "290px"  # three beside each other
-    return _Scores(controls, render, picked={"key": None})
-
-
-class _Scores(LiveView):
     hint = "Choose a cell of a map for its exact weights, by a click, or by Tab and arrow keys."
+    return LiveView(controls, render, picked={"key": None}, hint=hint)
 
 
 class _Spread(NamedTuple):
@@ -88,11 +86,6 @@ class _Spread(NamedTuple):
     weights: np.ndarray  # (8, 8)
     deviation: float
     outline: str
-
-
-def _spread(x, reach):
-    few = x[:KEYS, :KEYS]
-    return _Spread(few, core.softmax(few), float(x.std()), _histogram(x, reach))
 
 
 def _words(d_k, title, one, query):

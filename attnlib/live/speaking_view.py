@@ -68,11 +68,7 @@ def speaking(stops: dict[str, Any]) -> LiveView:
         return "".join(pages), {"weights": stop.weights}
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
-    return _Speaking({"d_k": control}, render)
-
-
-class _Speaking(LiveView):
-    hint = ""
+    return LiveView({"d_k": control}, render, hint="")
 
 
 class _Picture:

@@ -61,11 +61,8 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3) -> Li
         return _picture(ways, step, words, num_heads, d_k), shown
 
     control = choice("step", [(label, k) for k, label in enumerate(STEPS)], 0)
-    return _Split({"step": control}, render, {"step": 2})
-
-
-class _Split(LiveView):
     hint = "Each number is a token and a feature. Move the slider, or press the arrow keys."
+    return LiveView({"step": control}, render, {"step": 2}, hint=hint)
 
 
 class _Step(NamedTuple):
@@ -111,15 +108,14 @@ def _rows(step, words):
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    pictures = []
+    panels = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
         labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
-        options = {"at": (column * wide, 0), "grow": 1.2, "whole": len(ways) * wide}
-        pictures.append(svg.picture(wide, high, *labels, parts, **options))
-    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
+        panels.append((wide, high, *labels, parts))
+    return svg.beside(panels, grow=1.2, whole=len(ways) * wide)
 
 
 def _labels(step, words, whole):

@@ -89,11 +89,8 @@ def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
     opening = mixed.index(True) if True in mixed else 0
     at = next((i for i, one in steps[opening].rows.items() if one.shrinks), 0)
     labels = [(f"{t} of {len(steps)}", t) for t in range(1, len(steps) + 1)]
-    return _Tiles({"tile": choice("tile", labels, opening + 1)}, render, picked={"query": at})
-
-
-class _Tiles(LiveView):
     hint = "Move to the next tile. Click one of its rows for the arithmetic of that row."
+    return LiveView({"tile": choice("tile", labels, opening + 1)}, render, picked={"query": at}, hint=hint)
 
 
 def _steps(scores, value, size, d_k):
@@ -144,8 +141,8 @@ class _Picture(NamedTuple):
             parts.append(svg.target(0, TOP, WIDE, low - TOP, row="query", rows=len(self.scores)))
             title = ("the map in tiles", "what each row carries")[k]
             words = " ".join([title, *told, cost])
-            halves.append(svg.picture(WIDE, low + 116, title, words, [band, *parts], at=(k * WIDE, 0)))
-        return f'<div class="attnlib-parts">{"".join(halves)}</div>'
+            halves.append((WIDE, low + 116, title, words, [band, *parts]))
+        return svg.beside(halves)
 
     def _map(self, t, now):
         n, b, parts = len(self.scores), self.size, []

@@ -75,6 +75,8 @@ class LiveView(VBox):
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
         the value that the still shows there. Without it the still does not move; with None in place of the callable it
         does not move either, and has 256 colours: for notebooks with many stills.
+    hint : str, optional
+        What the readout says where no cell is chosen.
 
     Attributes
     ----------
@@ -87,8 +89,6 @@ class LiveView(VBox):
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
-    hint : str
-        What that line says where no cell is chosen.
     free : str
         What it says of a NaN; by default that it is one.
     row_name : str
@@ -99,7 +99,7 @@ class LiveView(VBox):
         Whether such a page stores what a click chooses.
     """
 
-    hint = "Point at a cell for its value; a click or Tab and arrow keys choose it."
+    hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
     fills: str | None = None
@@ -115,6 +115,7 @@ class LiveView(VBox):
         labels: Callable[..., Any] | None = None,
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
+        hint: str | None = None,
     ) -> None:
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
@@ -125,7 +126,7 @@ class LiveView(VBox):
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
-        self._size = 1.0
+        self._size, self.hint = 1.0, self.hint if hint is None else hint
         moves = (
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, VALUE, colour_table, levels, palette, rgb
+from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, colour_table, levels, palette, rgb  # noqa: F401  of examples
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
@@ -27,7 +27,6 @@ TIMES = "\u00d7"  # of shapes: 3 by 4
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
-ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
 # Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
 SYMBOL = re.compile(
     r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'|\^T\b|)"
@@ -61,6 +60,17 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
         f"<title>{html.escape(title)}</title>"
         f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
     )
+
+
+def beside(panels, **options):
+    """Return pictures beside each other, below each other on a phone; a panel is what `picture` takes.
+
+    >>> beside([(10, 10, "a", "", []), (10, 10, "b", "", [])]).count('data-at="10 0"')
+    1
+    """
+    lefts = np.cumsum([0, *(width for width, *_ in panels)]).tolist()
+    pictures = (picture(*panel, at=(left, 0), **options) for panel, left in zip(panels, lefts, strict=False))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 
 @cached

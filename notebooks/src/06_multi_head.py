@@ -158,7 +158,7 @@ def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each he
     from_1, from_2 = (matrix.astype(bool).astype(int) for matrix in (one, two))
     _ = ax.imshow(tints[from_1, from_2], aspect="auto")
     for (i, j), value in np.ndenumerate(one + two):
-        look = {"color": "black" if value else "gray", "fontsize": 9}
+        look = {"color": "black" if value else "gray", "fontsize": 9, "gid": "value"}
         words = f"{value:.3f}".rstrip("0").rstrip(".")
         _ = ax.text(j, i, words, ha="center", va="center", **look)
     _ = ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
@@ -172,11 +172,11 @@ two, kinds = np.roll(two, 3, axis=1), ["who", "verb", "-"]  # (n, 6)
 O_1, O_2 = (W_O * part for part in np.split(np.repeat(np.eye(2), 3, 0), 2, 1))
 _, axes = plot.subplots(2, 3, figsize=(9.4, 5.4))
 draw_by_head(axes[0, 0], "x: both read all of it", x / 2, x / 2, WORDS, FEATURES)
+draw_by_head(axes[1, 0], "W_O", O_1, O_2, kinds * 2, FEATURES)
 draw_by_head(axes[0, 1], "head 1 finds", of_head[0], 0 * of_head[0], WORDS, kinds)
-draw_by_head(axes[0, 2], "head 2 finds", 0 * of_head[1], of_head[1], WORDS, kinds)
-draw_by_head(axes[1, 0], "the heads side by side", one, two, WORDS, kinds * 2)
-draw_by_head(axes[1, 1], "times W_O", O_1, O_2, kinds * 2, FEATURES)
-draw_by_head(axes[1, 2], "each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
+draw_by_head(axes[1, 1], "head 2 finds", 0 * of_head[1], of_head[1], WORDS, kinds)
+draw_by_head(axes[0, 2], "the heads side by side", one, two, WORDS, kinds * 2)
+draw_by_head(axes[1, 2], "times W_O: each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
 
 # %% [markdown]
 # Violet comes from head 1, pink from head 2, grey from both. *saw* now has both names, apart: Anna in *female*, Ben in *male*. In

@@ -405,6 +405,7 @@ sliders = {"d_k": (4, 256), "n": [64, 256, 1024], "outlier": [1, 10]}
 labels = {"queries": list(RULES), "keys": ["needle", "outlier", "crowd"]}
 labels |= {"row_name": "rule", "label": "features d_k, divisor follows"}
 view = live.weights_view(where_it_goes, still=(16, 64, 256), **sliders, **labels)
+view.sliders["outlier"].value = 1  # no longer than the others
 view
 
 # %% [markdown]

@@ -5,7 +5,7 @@ import numpy as np
 from ...core import softmax
 from ..engine import locate
 from ..engine.compare import RIGHT
-from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept
+from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
 from ..engine.probes import BATCH, CUBE, EXTREME, HUGE, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -298,10 +298,7 @@ EXERCISES = (
             "Swap the last two axes only: np.swapaxes(key, -1, -2).",
         ),
         probes=scores_probes(),
-        given=lambda q, k: {"q": q, "k": k},
-        result=lambda s: s.raw_scores,
-        axes=MAP_AXES,
-        stage="scores",
+        **asked("raw_scores", "q k", axes=MAP_AXES, stage="scores"),
     ),
     Function(
         "scaled_dot_product_attention",
@@ -310,10 +307,8 @@ EXERCISES = (
         ATTENTION_HINTS,
         kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
-        given=lambda q, k, v: {"q": q, "k": k, "v": v},
-        result=lambda s: s.output,
+        **asked("output", "q k v", axes=OUTPUT_AXES),
         our_functions=("attention_trace",),
-        axes=OUTPUT_AXES,
         reveal=locate.attention(),
     ),
     Design(

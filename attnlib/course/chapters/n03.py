@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import core
 from ..engine.compare import RIGHT, close
-from ..engine.exercise import Function, Number
+from ..engine.exercise import Function, Number, asked
 from ..engine.probes import SINGLE, Draw, Probe, single
 from ..engine.questions import Question
 from ..engine.run import Unfit, numbers
@@ -16,21 +16,10 @@ from ..mistakes.mistake import Mistake
 
 
 class _Steps(Steps):
-    @cached_property
-    def variance(self):
-        return np.var(self.raw_scores)
-
-    @cached_property
-    def entropy(self):
-        return core.entropy(self.weights)
-
-    @cached_property
-    def of_pairs(self):
-        return _unit(self.q) @ _unit(self.k).T / np.sqrt(self.q.shape[-1])
-
-    @cached_property
-    def in_range(self):
-        return self.of_pairs
+    variance = cached_property(lambda s: np.var(s.raw_scores))
+    entropy = cached_property(lambda s: core.entropy(s.weights))
+    of_pairs = cached_property(lambda s: _unit(s.q) @ _unit(s.k).T / np.sqrt(s.q.shape[-1]))
+    in_range = cached_property(lambda s: s.of_pairs)
 
 
 def variance_probes():
@@ -410,10 +399,7 @@ EXERCISES = (
             "np.var of the whole matrix, without an axis.",
         ),
         probes=variance_probes(),
-        given=lambda q, k: {"q": q, "k": k},
-        result=lambda s: s.variance,
-        stage="output",
-        steps=_Steps,
+        **asked("variance", "q k", of=_Steps, stage="output"),
     ),
     Function(
         "entropy",
@@ -424,10 +410,7 @@ EXERCISES = (
             "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
         ),
         probes=entropy_probes(),
-        given=lambda weights: {"weights": weights},
-        result=lambda s: s.entropy,
-        stage="output",
-        steps=_Steps,
+        **asked("entropy", "weights", of=_Steps, stage="output"),
     ),
     Number(
         "uniform_divisor",
@@ -459,11 +442,8 @@ EXERCISES = (
             "Divide each vector by the root of the mean of its squares, and the scores by sqrt(d_k).",
         ),
         probes=range_probes(),
-        given=lambda q, k: {"q": q, "k": k},
-        result=lambda s: s.in_range,
+        **asked("in_range", "q k", of=_Steps, stage="scores"),
         judge=_judge_range,
-        stage="scores",
-        steps=_Steps,
     ),
 )
 

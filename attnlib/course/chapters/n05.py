@@ -5,27 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from ... import core, masks
-from ..engine import locate
+from ..engine import locate, probes
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
-from ..engine.probes import (
-    CUBE_MASKED,
-    DEAD,
-    EXTREME,
-    HUGE,
-    HUGE_MASKED,
-    LOW_MASKED,
-    MASK,
-    MASK_CUBE,
-    MASK_PADDING,
-    PADDED,
-    SINGLE,
-    Draw,
-    Probe,
-    dead,
-    edges,
-    single,
-)
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
+from ..engine.probes import EXTREME, MASK, Draw, Probe
 from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..engine.steps import Steps
@@ -39,37 +22,13 @@ def masked_softmax(scores, attn_mask=None):
 
 
 class _Steps(Steps):
-    @cached_property
-    def causal(self):
-        return masks.causal_mask(self.n_q, self.n_k, align="lower_right")
-
-    @cached_property
-    def padding(self):
-        return masks.padding_mask(self.lengths, self.n_k)
-
-
-def causal_probes():
-    return (
-        Probe("n_q = 4", (4,)),
-        Probe("n_q = 1", (1,)),
-        Probe("n_q = n_k = 3", (3, 3)),
-        Probe("the last 3 of 5 tokens as queries", (3, 5)),
-        Probe("one new token after 4 others", (1, 5)),
-        Probe("the last 2 of 40 tokens as queries", (2, 40)),  # a window is wrong where the past is longer
-    )
-
-
-def padding_probes():
-    return (
-        Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
-        Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
-        Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
-    )
+    causal = cached_property(lambda s: masks.causal_mask(s.n_q, s.n_k, align="lower_right"))
+    padding = cached_property(lambda s: masks.padding_mask(s.lengths, s.n_k))
 
 
 def _less_than_1(yours, right):
-    told = f"The only key of a query has the weight 1; yours is {yours.max():.7g}"
-    return f"{told}. Is something added to the sum?" if 0.9 < yours.max() < 1 else f"{told}, and others are 0."
+    sentence = f"The only key of a query has the weight 1; yours is {yours.max():.7g}"
+    return f"{sentence}. Is something added to the sum?" if 0.9 < yours.max() < 1 else f"{sentence}, and others are 0."
 
 
 def masked_probes():
@@ -79,20 +38,20 @@ def masked_probes():
     return (
         Probe("scores without a mask", (x,)),
         Probe("scores with a mask", (x, MASK)),
-        Probe(PADDED, (batch, MASK_PADDING)),
-        Probe(CUBE_MASKED, (draw(3, 3, 3), MASK_CUBE)),
-        Probe(SINGLE, (*single(batch), np.stack([MASK, MASK[::-1]]))),
-        Probe(DEAD, (x, dead(MASK))),
+        Probe(probes.PADDED, (batch, probes.MASK_PADDING)),
+        Probe(probes.CUBE_MASKED, (draw(3, 3, 3), probes.MASK_CUBE)),
+        Probe(probes.SINGLE, (*probes.single(batch), np.stack([MASK, MASK[::-1]]))),
+        Probe(probes.DEAD, (x, probes.dead(MASK))),
         Probe("queries that may attend to one key only", (x, np.eye(4, 5, dtype=bool)), 1e-7, _less_than_1),
-        Probe(HUGE, (x + offset,), EXTREME),
-        Probe(HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
-        Probe(LOW_MASKED, (x - np.where(MASK, 1e4, 0), MASK), EXTREME),
+        Probe(probes.HUGE, (x + offset,), EXTREME),
+        Probe(probes.HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
+        Probe(probes.LOW_MASKED, (x - np.where(MASK, 1e4, 0), MASK), EXTREME),
     )
 
 
 def attention_probes():
     draw = Draw("masked_attention")
-    without, with_mask, *others = edges(
+    without, with_mask, *others = probes.edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
         lambda arrays: (5e3 * arrays[0], *arrays[1:]),
@@ -141,14 +100,13 @@ def _judge_masks(result):
         )
         raise Unfit(
             f"This exercise asks for two masks, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool. You hand "
-            "in shape "
-            f"{masks.shape} of {masks.dtype}. Fix: {fix}"
+            f"in shape {masks.shape} of {masks.dtype}. Fix: {fix}"
         )
     if not _fault(~masks) and _arriving(~masks).all():
         return "mask_inverted", "Inverted it is right."
     if fault := _fault(masks):
-        id, layer, query, told = fault
-        return id, f"In layer {layer + 1} query {query} {told}. Fix that first; then the check counts who reaches whom."
+        id, layer, query, does = fault
+        return id, f"In layer {layer + 1} query {query} {does}. Fix that first; then the check counts who reaches whom."
     if _arriving(masks).all():
         return RIGHT, ""
     *others, last = map(str, np.flatnonzero(~_arriving(masks)))
@@ -188,8 +146,7 @@ OWN = (
         "row_for_a_column",
         "the lengths (or the positions of the queries) are compared with the keys element by element",
         "NumPy lines up axes from the end. Mostly that raises; where the sizes agree, you get one row instead of a "
-        "map. "
-        "A column has an axis of size 1 behind it.",
+        "map. A column has an axis of size 1 behind it.",
         "Which shape lets each of these numbers meet every key?",
         "A column, (n, 1): put an axis of size 1 behind the numbers.",
         {
@@ -310,12 +267,12 @@ EXERCISES = (
             "Compare the positions 0 .. n_k-1 with the length of each sequence.",
             "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
         ),
-        probes=padding_probes(),
-        given=lambda lengths, n_k: {"lengths": lengths, "n_k": n_k},
-        result=lambda s: s.padding,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
+        probes=(
+            Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
+            Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
+            Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
+        ),
+        **asked("padding", "lengths n_k", of=_Steps, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "causal_mask",
@@ -326,7 +283,14 @@ EXERCISES = (
             "Compare the positions of the queries, as a column, with those of the keys, as a row.",
             "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
         ),
-        probes=causal_probes(),
+        probes=(
+            Probe("n_q = 4", (4,)),
+            Probe("n_q = 1", (1,)),
+            Probe("n_q = n_k = 3", (3, 3)),
+            Probe("the last 3 of 5 tokens as queries", (3, 5)),
+            Probe("one new token after 4 others", (1, 5)),
+            Probe("the last 2 of 40 tokens as queries", (2, 40)),  # a window is wrong where the past is longer
+        ),
         given=lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
         result=lambda s: s.causal,
         axes=MAP_AXES,
@@ -345,17 +309,13 @@ EXERCISES = (
             "the end 0 in the rows without a key.",
         ),
         probes=masked_probes(),
-        given=lambda scores, mask=None: {"scaled_scores": scores, "mask": mask},
-        result=lambda s: s.weights,
-        axes=MAP_AXES,
-        stage="softmax",
+        **asked("weights", "scaled_scores mask", axes=MAP_AXES, stage="softmax"),
         kept=Kept("masked_softmax", "attnlib.course.chapters.n05.masked_softmax", grown_from="softmax"),
     ),
     Function(
         "masked_attention",
         "masked_attention(query, key, value, attn_mask=None) -> (..., n_q, d_v). attn_mask: True = may attend, (n_q, "
-        "n_k) "
-        "or with axes in front of it; a query that may attend to nothing gets 0.",
+        "n_k) or with axes in front of it; a query that may attend to nothing gets 0.",
         (
             "Four steps: scores, scale, softmax, weighted sum. Between which two of them does the mask belong?",
             "Between scale and softmax: where attn_mask is False, the scaled score becomes -inf.",
@@ -365,9 +325,7 @@ EXERCISES = (
         our_functions=("attention_trace",),
         kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
         probes=attention_probes(),
-        given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
+        **asked("output", "q k v mask", axes=OUTPUT_AXES),
         reveal=locate.attention(),
     ),
     Design(

@@ -99,10 +99,6 @@ def _split_interleaved(s):
     return lambda x: np.moveaxis(x.reshape(*x.shape[:-1], -1, s.num_heads), -1, -3)
 
 
-def _split_exchanged(s):
-    return lambda x: heads.split_heads(x, x.shape[-1] // s.num_heads)
-
-
 def _merge_interleaved(s):
     return lambda x: flatten_last(np.moveaxis(x, -3, -1))
 
@@ -269,7 +265,7 @@ OWN = (
         "h and d_k have changed places: the first axis of the result is as long as d_k.",
         "Print the shape of your result beside h and d_k. Which of them stands where?",
         "The heads come first: cut the last axis into (h, d_k).",
-        {"split": _split_exchanged},
+        {"split": lambda s: lambda x: heads.split_heads(x, x.shape[-1] // s.num_heads)},
     ),
     Mistake(
         "heads_averaged",

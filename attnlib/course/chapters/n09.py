@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import softmax
 from ..engine.compare import RIGHT
-from ..engine.exercise import Design, Function, Number
+from ..engine.exercise import Design, Function, Number, asked
 from ..engine.probes import Draw, Probe
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -246,9 +246,7 @@ EXERCISES = (
             "result = W_O.copy(); d_k = len(W_O) // num_heads; result[:, head * d_k : (head + 1) * d_k] = 0.",
         ),
         probes=_layers(),
-        given=lambda W_O, head, num_heads: {"W_O": W_O, "head": head, "num_heads": num_heads},
-        result=lambda s: s.without,
-        steps=_Steps,
+        **asked("without", "W_O head num_heads", of=_Steps),
     ),
     Design(
         "parking_place",

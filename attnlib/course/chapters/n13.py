@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, Design, Function
+from ..engine.exercise import MAP_AXES, Design, Function, asked
 from ..engine.probes import Draw, Probe
 from ..engine.questions import Question
 from ..engine.run import Unfit, Unmeasured
@@ -17,17 +17,8 @@ from ..mistakes.weights import WINDOW
 class _Halves(Steps):
     """W (d_in, h d_k), whose columns lie pair by pair in each head, and what becomes of them."""
 
-    @cached_property
-    def pairs(self):
-        return self.W.reshape(len(self.W), self.num_heads, -1, 2)  # (d_in, h, d_k / 2, 2)
-
-    @cached_property
-    def halves(self):
-        return np.swapaxes(self.pairs, -1, -2).reshape(self.W.shape)
-
-
-def _over_the_whole_width(s):
-    return s.W.reshape(len(s.W), 1, -1, 2)
+    pairs = cached_property(lambda s: s.W.reshape(len(s.W), s.num_heads, -1, 2))  # (d_in, h, d_k / 2, 2)
+    halves = cached_property(lambda s: np.swapaxes(s.pairs, -1, -2).reshape(s.W.shape))
 
 
 def _towards_pairs(s):
@@ -47,10 +38,6 @@ def _rows_of_each_head(s):
     return np.concatenate([rows[:, ::2], rows[:, 1::2]], axis=1).reshape(s.W.shape)
 
 
-def _second_first(s):
-    return np.swapaxes(s.pairs[..., ::-1], -1, -2).reshape(s.W.shape)
-
-
 def _matrices():
     draw = Draw("to_halves")
     return (
@@ -64,22 +51,11 @@ def _matrices():
 class _Kept(Steps):
     """Which keys are kept: those near behind a query, and the first of the text."""
 
-    @cached_property
-    def back(self):
-        """How far key j lies behind query i."""
-        return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
-
-    @cached_property
-    def near(self):
-        return (self.back >= 0) & (self.back < self.window)
-
-    @cached_property
-    def first(self):
-        return (self.back >= 0) & (np.arange(self.n_k) < self.sink)
-
-    @cached_property
-    def kept(self):
-        return self.near | self.first
+    # How far key j lies behind query i.
+    back = cached_property(lambda s: np.arange(s.n_k - s.n_q, s.n_k)[:, None] - np.arange(s.n_k))
+    near = cached_property(lambda s: (s.back >= 0) & (s.back < s.window))
+    first = cached_property(lambda s: (s.back >= 0) & (np.arange(s.n_k) < s.sink))
+    kept = cached_property(lambda s: s.near | s.first)
 
 
 def _sizes():
@@ -91,9 +67,7 @@ def _sizes():
 
 
 class _Back(Steps):
-    @cached_property
-    def measured(self):
-        return np.diagonal(self.map, -1)[1:].mean()
+    measured = cached_property(lambda s: np.diagonal(s.map, -1)[1:].mean())
 
 
 def _maps():
@@ -209,7 +183,7 @@ OWN = (
         "The first half then holds features of every head. With one head nothing shows.",
         "From which columns may the first head take its features?",
         "From its own d_k columns: cut the axis of the heads off first.",
-        {"pairs": _over_the_whole_width},
+        {"pairs": lambda s: s.W.reshape(len(s.W), 1, -1, 2)},
     ),
     Mistake(
         "rows_reordered",
@@ -388,9 +362,7 @@ EXERCISES = (
             "Swap the last two axes, and reshape back to the shape of W.",
         ),
         probes=_matrices(),
-        given=lambda W, num_heads: {"W": W, "num_heads": num_heads},
-        result=lambda s: s.halves,
-        steps=_Halves,
+        **asked("halves", "W num_heads", of=_Halves),
     ),
     Design(
         "three_patients",
@@ -419,11 +391,7 @@ EXERCISES = (
             "First keys: np.arange(n_k) < sink, and not ahead of the query. Join both with |.",
         ),
         probes=_sizes(),
-        given=lambda n_q, n_k, window, sink: {"n_q": n_q, "n_k": n_k, "window": window, "sink": sink},
-        result=lambda s: s.kept,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Kept,
+        **asked("kept", "n_q n_k window sink", of=_Kept, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "looks_back",
@@ -435,9 +403,7 @@ EXERCISES = (
             "Leave out its first number, that of query 1, and take the mean.",
         ),
         probes=_maps(),
-        given=lambda weights: {"map": weights},
-        result=lambda s: s.measured,
-        steps=_Back,
+        **asked("measured", "map", of=_Back),
     ),
     Design(
         "waking_prompt",

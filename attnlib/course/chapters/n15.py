@@ -9,7 +9,7 @@ import numpy as np
 from ... import masks
 from .. import dates
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, asked
 from ..engine.probes import BATCH, CUBE, EXTREME, HUGE, PLAIN, SINGLE, Draw, Probe, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -18,27 +18,13 @@ from ..mistakes.mistake import Mistake
 
 
 class _Steps(Steps):
-    @cached_property
-    def between(self):
-        """Which letters each digit may look at, (b, 1, n_k)."""
-        return masks.padding_mask(self.lengths, self.n_k)
-
-    @cached_property
-    def first(self):
-        """The place of the first letter of each text, (b, 1)."""
-        return (~self.real).sum(-1, keepdims=True)
-
-    @cached_property
-    def positions(self):
-        return np.maximum(np.arange(self.real.shape[-1]) - self.first, 0)
-
-    @cached_property
-    def same_text(self):
-        return self.ids[..., :, None] == self.ids[..., None, :]
-
-    @cached_property
-    def packed(self):
-        return self.same_text & masks.causal_mask(self.ids.shape[-1])
+    # Which letters each digit may look at, (b, 1, n_k).
+    between = cached_property(lambda s: masks.padding_mask(s.lengths, s.n_k))
+    # The place of the first letter of each text, (b, 1).
+    first = cached_property(lambda s: (~s.real).sum(-1, keepdims=True))
+    positions = cached_property(lambda s: np.maximum(np.arange(s.real.shape[-1]) - s.first, 0))
+    same_text = cached_property(lambda s: s.ids[..., :, None] == s.ids[..., None, :])
+    packed = cached_property(lambda s: s.same_text & masks.causal_mask(s.ids.shape[-1]))
 
 
 def _rows_settled(mask, lengths, written, n_k, n_q):
@@ -67,8 +53,8 @@ class _PartlyFree(Function):
         answer = super().adapt(answer)
 
         def settled(*args):
-            found = answer(*args)
-            return found if found is None or found is ... else self.settled(found, *args)
+            result = answer(*args)
+            return result if result is None or result is ... else self.settled(result, *args)
 
         return settled
 
@@ -92,15 +78,6 @@ def two_texts():
     )
 
 
-def _lengths():
-    return (
-        Probe("texts of 3, 5 and 2 letters, 4 digits each", (np.array([3, 5, 2]), np.array([4, 4, 4]), 5, 4)),
-        Probe("what is written is padded, too", (np.array([3, 5, 2]), np.array([2, 1, 4]), 5, 4)),
-        Probe("as many letters as digits", (np.array([1, 4, 2]), np.array([4, 2, 3]), 4, 4)),
-        Probe("more digits than letters", (np.array([2, 1]), np.array([5, 3]), 2, 5)),
-    )
-
-
 def _texts_at_the_right():
     def real(*lengths, n):
         return np.arange(n) >= n - np.array(lengths)[:, None]
@@ -109,15 +86,6 @@ def _texts_at_the_right():
         Probe("texts of 2, 5 and 3 letters", (real(2, 5, 3, n=5),)),
         Probe("texts of 4 and 1 letters among 6", (real(4, 1, n=6),)),
         Probe("as many texts as letters", (real(1, 3, 2, n=3),)),
-    )
-
-
-def _rows_of_texts():
-    return (
-        Probe("two texts of 2 and 3 tokens", (np.array([0, 0, 1, 1, 1]),)),
-        Probe("three texts with other numbers", (np.array([7, 7, 3, 5, 5, 5]),)),
-        Probe("a batch of rows", (np.array([[2, 2, 2, 1], [0, 4, 4, 4]]),)),
-        Probe("as many rows as tokens", (np.array([[1, 1, 2], [2, 1, 1], [3, 2, 1]]),)),
     )
 
 
@@ -215,7 +183,7 @@ OWN = (
         "It raises where the two numbers differ. Where they agree, it hides other cells.",
         "Weights between the texts are (b, n_q, n_k). Which of the two is the number of letters?",
         "n_k, the last: letters are keys, and stand in the columns.",
-        {"between": lambda s: np.swapaxes(np.broadcast_to(masks.padding_mask(s.lengths, s.n_k), _full(s)), 1, 2)},
+        {"between": lambda s: np.swapaxes(masks.padding_mask(s.lengths, s.n_k).repeat(s.n_q, axis=1), 1, 2)},
     ),
     Mistake(
         "counted_from_the_padding",
@@ -298,7 +266,7 @@ OWN = (
         "The numbers of texts have no order: 7 may stand in front of 3.",
         "When do two tokens belong to the same text?",
         "When their numbers are equal, not when one is the smaller.",
-        {"packed": lambda s: _smaller(s) & masks.causal_mask(s.ids.shape[-1])},
+        {"packed": lambda s: (s.ids[..., None, :] <= s.ids[..., :, None]) & masks.causal_mask(s.ids.shape[-1])},
     ),
     Mistake(
         "ahead_in_its_text",
@@ -346,14 +314,6 @@ OWN = (
 )
 
 
-def _full(s):
-    return len(s.lengths), s.n_q, s.n_k
-
-
-def _smaller(s):
-    return s.ids[..., None, :] <= s.ids[..., :, None]
-
-
 EXERCISES = (
     Function(
         "cross_attention",
@@ -385,13 +345,14 @@ EXERCISES = (
             "The one that is read: key j is a letter if j is less than its length. No triangle.",
             "np.arange(n_k) < lengths[:, None, None] is (b, 1, n_k).",
         ),
-        probes=_lengths(),
-        given=lambda lengths, written, n_k, n_q: {"lengths": lengths, "written": written, "n_k": n_k, "n_q": n_q},
-        result=lambda s: s.between,
+        probes=(
+            Probe("texts of 3, 5 and 2 letters, 4 digits each", (np.array([3, 5, 2]), np.array([4, 4, 4]), 5, 4)),
+            Probe("what is written is padded, too", (np.array([3, 5, 2]), np.array([2, 1, 4]), 5, 4)),
+            Probe("as many letters as digits", (np.array([1, 4, 2]), np.array([4, 2, 3]), 4, 4)),
+            Probe("more digits than letters", (np.array([2, 1]), np.array([5, 3]), 2, 5)),
+        ),
+        **asked("between", "lengths written n_k n_q", of=_Steps, axes=MAP_AXES, stage="mask"),
         settled=_rows_settled,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
     ),
     _PartlyFree(
         "left_positions",
@@ -403,11 +364,8 @@ EXERCISES = (
             "np.cumsum(real, axis=-1) - 1, and no -1 at the padding.",
         ),
         probes=_texts_at_the_right(),
-        given=lambda real: {"real": real},
-        result=lambda s: s.positions,
+        **asked("positions", "real", of=_Steps, axes=("texts", "letters")),
         settled=_places_settled,
-        axes=("texts", "letters"),
-        steps=_Steps,
     ),
     Function(
         "packed_mask",
@@ -418,12 +376,13 @@ EXERCISES = (
             "The key does not come after the query, and both belong to the same text.",
             "ids[..., :, None] == ids[..., None, :], and a triangle: al.causal_mask(n).",
         ),
-        probes=_rows_of_texts(),
-        given=lambda ids: {"ids": ids},
-        result=lambda s: s.packed,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
+        probes=(
+            Probe("two texts of 2 and 3 tokens", (np.array([0, 0, 1, 1, 1]),)),
+            Probe("three texts with other numbers", (np.array([7, 7, 3, 5, 5, 5]),)),
+            Probe("a batch of rows", (np.array([[2, 2, 2, 1], [0, 4, 4, 4]]),)),
+            Probe("as many rows as tokens", (np.array([[1, 1, 2], [2, 1, 1], [3, 2, 1]]),)),
+        ),
+        **asked("packed", "ids", of=_Steps, axes=MAP_AXES, stage="mask"),
     ),
     Design(
         "sick_translator",

@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import core
 from ...rounding import rounded
-from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Lean
+from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Lean, asked
 from ..engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ..engine.questions import Question
 from ..engine.steps import Steps, swap
@@ -417,10 +417,7 @@ EXERCISES = (
             "lowest + step * np.rint((x - lowest) / step), with 1 in place of a step of 0 below the line.",
         ),
         probes=_arrays_to_round(),
-        given=lambda x, bits, axis=-1: {"x": x, "bits": bits, "axis": axis},
-        result=lambda s: s.back,
-        axes=TOKEN_AXES,
-        steps=_Rounded,
+        **asked("back", "x bits axis", of=_Rounded, axes=TOKEN_AXES),
     ),
     Function(
         "in_groups",
@@ -432,10 +429,7 @@ EXERCISES = (
             "out[..., i : i + size, :] = rounded(x[..., i : i + size, :], bits, axis=-2).",
         ),
         probes=_texts_to_group(),
-        given=lambda x, bits, size: {"x": x, "bits": bits, "size": size},
-        result=lambda s: s.in_groups,
-        axes=TOKEN_AXES,
-        steps=_Groups,
+        **asked("in_groups", "x bits size", of=_Groups, axes=TOKEN_AXES),
     ),
     Function(
         "best_keys",
@@ -449,10 +443,7 @@ EXERCISES = (
             "become -inf.",
         ),
         probes=_best_probes(),
-        given=lambda q, k, v, mask=None, best=8: {"q": q, "k": k, "v": v, "mask": mask, "best": best},
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=_Best,
+        **asked("output", "q k v mask best", of=_Best, axes=OUTPUT_AXES),
     ),
     Lean(
         "latent_attention",
@@ -468,10 +459,7 @@ EXERCISES = (
         where="with latents of 2 numbers and keys of 64",
         fix="multiply the query by W_UK, not the latents",
         probes=_latent_probes(),
-        given=lambda q, c, W_UK, W_UV, mask=None: {"q": q, "latent": c, "W_UK": W_UK, "W_UV": W_UV, "mask": mask},
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=_Latent,
+        **asked("output", "q latent W_UK W_UV mask", of=_Latent, axes=OUTPUT_AXES),
     ),
 )
 

@@ -28,13 +28,7 @@ class _Unknown(NamedTuple):
 
 
 # Each stands at the head of the part of the notebook that has its letter.
-_MYSTERIES = {
-    "A": "case_01",
-    "B": "case_04",
-    "C": "case_05",
-    "D": "case_06",
-    "E": "case_07",
-}
+_MYSTERIES = {"A": "case_01", "B": "case_04", "C": "case_05", "D": "case_06", "E": "case_07"}
 _UNKNOWN = {
     1: _Unknown(
         "case_34",
@@ -122,8 +116,7 @@ def name_bug(number, answer, probe=None):
         return verdict("wrong", trouble)
     met, bug = len(_others(unknown.name, cases)), cases[unknown.name].bug
     return verdict(
-        "right",
-        f"Your probe strikes for this bug, {bug}, and for none of the {met} others of {table} it was tried on.",
+        "right", f"Your probe strikes for this bug, {bug}, and for none of the {met} others of {table} it was tried on."
     )
 
 

@@ -12,25 +12,14 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, close, factor_between, first_difference, same
-from .explain import (
-    FACTOR,
-    HIDES,
-    NEARLY,
-    NUMBERS,
-    PLAIN,
-    SHOWS,
-    WRITTEN,
-    Pairs,
-    explain,
-    nothing_but_nan,
-    roughly,
-)
+from .explain import FACTOR, HIDES, NEARLY, NUMBERS, PLAIN, SHOWS, WRITTEN, Pairs, explain, nothing_but_nan, roughly
 from .locate import RIGHT_BARE, Reference, Reveal, locate
 from .probes import Probe, another
 from .run import Unfit, Unmeasured
@@ -431,6 +420,13 @@ class Lean(Function):
                 f"takes {FEW} numbers or more. Fix: {self.fix}."
             )
         return outcomes
+
+
+def asked(step, given, *, of=Steps, axes=(), stage=""):
+    """Return the options of a Function that asks for one step; `given` names what its arguments are, in order."""
+    names = given.split()
+    options = {"result": attrgetter(step), "steps": of, "axes": axes, "stage": stage}
+    return options | {"given": lambda *args: dict(zip(names, args, strict=False))}  # the last may be left out
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -25,12 +25,7 @@ MOST_ENTRIES = 10**6  # of an array; the largest right answer has some hundreds
 _array_equal, _isfinite = np.array_equal, np.isfinite  # a notebook may patch NumPy's own
 
 _PACKAGE = os.path.join(str(Path(__file__).parents[2]), "")  # attnlib
-_LIBRARIES = (
-    _PACKAGE,
-    os.path.join(os.path.dirname(os.__file__), ""),
-    "<frozen ",
-    "<__array_function__",
-)
+_LIBRARIES = (_PACKAGE, os.path.join(os.path.dirname(os.__file__), ""), "<frozen ", "<__array_function__")
 
 
 _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"

@@ -28,7 +28,7 @@ def attention_step(name):
 class Steps:
     """Compute steps when they are asked for, from what is given and from the steps they need.
 
-    Steps that only one notebook needs stand in a subclass, beside its exercises.
+    Steps that only one notebook needs stand in a subclass, beside its exercises, in the form that mistakes have.
 
     `given` are values that are known; their steps never run.
 
@@ -48,67 +48,30 @@ class Steps:
     def __init__(self, **given):
         self.__dict__.update(given)  # where a cached property looks first
 
-    @cached_property
-    def split(self):
-        return lambda x: x if self.num_heads is None else heads.split_heads(x, self.num_heads)
-
-    @cached_property
-    def q(self):
-        return self.split(self.query @ self.W_Q)
-
-    @cached_property
-    def k(self):
-        return self.split(self.key @ self.W_K)
-
-    @cached_property
-    def v(self):
-        return self.split(self.value @ self.W_V)
+    split = cached_property(lambda s: lambda x: x if s.num_heads is None else heads.split_heads(x, s.num_heads))
+    q = cached_property(lambda s: s.split(s.query @ s.W_Q))
+    k = cached_property(lambda s: s.split(s.key @ s.W_K))
+    v = cached_property(lambda s: s.split(s.value @ s.W_V))
 
     scores, scaled_scores, output = map(attention_step, ("scores", "scaled_scores", "output"))
 
-    @cached_property
-    def raw_scores(self):
-        """The scores where an exercise asks for them."""
-        return self.scores
+    # The scores where an exercise asks for them.
+    raw_scores = cached_property(lambda s: s.scores)
+    scale = cached_property(lambda s: 1 / np.sqrt(s.q.shape[-1]))
+    allowed = cached_property(lambda s: s.mask)
+    masked_scores = cached_property(
+        lambda s: s.scaled_scores if s.mask is None else np.where(s.allowed, s.scaled_scores, s.fill)
+    )
 
-    @cached_property
-    def scale(self):
-        return 1 / np.sqrt(self.q.shape[-1])
-
-    @cached_property
-    def allowed(self):
-        return self.mask
-
-    @cached_property
-    def masked_scores(self):
-        return self.scaled_scores if self.mask is None else np.where(self.allowed, self.scaled_scores, self.fill)
-
-    @cached_property
-    def weights(self):
-        return ATTENTION["weights"].function(self.masked_scores, self.axis)
-
-    @cached_property
-    def shown(self):
-        """The weights that a module returns with its output."""
-        return self.weights
-
-    @cached_property
-    def merge(self):
-        return heads.merge_heads
-
-    @cached_property
-    def projected(self):
-        return self.merge(self.output) @ self.W_O
-
-    @cached_property
-    def gradient_fault(self):
-        """For each matrix 1 if no gradient reaches it, 2 if the gradient is NaN, else 0."""
-        return np.zeros(len(self.learning))
-
-    @cached_property
-    def finish(self):
-        """What is done last to each returned array."""
-        return lambda y: y
+    weights = cached_property(lambda s: ATTENTION["weights"].function(s.masked_scores, s.axis))
+    # The weights that a module returns with its output.
+    shown = cached_property(lambda s: s.weights)
+    merge = cached_property(lambda s: heads.merge_heads)
+    projected = cached_property(lambda s: s.merge(s.output) @ s.W_O)
+    # For each matrix 1 if no gradient reaches it, 2 if the gradient is NaN, else 0.
+    gradient_fault = cached_property(lambda s: np.zeros(len(s.learning)))
+    # What is done last to each returned array.
+    finish = cached_property(lambda s: lambda y: y)
 
 
 def replaced(steps, by):

@@ -101,11 +101,7 @@ SHARED = (
         "What is not applied gets no gradient. Without W_Q and W_K the scores of self-attention are symmetric.",
         "Set W_Q to zero. Does your output change?",
         "It should. Queries are x @ W_Q, keys x @ W_K, values x @ W_V; go on with these three.",
-        {
-            "q": lambda s: s.split(s.query),
-            "k": lambda s: s.split(s.key),
-            "v": lambda s: s.split(s.value),
-        },
+        {"q": lambda s: s.split(s.query), "k": lambda s: s.split(s.key), "v": lambda s: s.split(s.value)},
         *({a: lambda s, b=b: s.split(getattr(s, b))} for a, b in (("q", "query"), ("k", "key"), ("v", "value"))),
     ),
     Mistake(

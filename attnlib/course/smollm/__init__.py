@@ -5,6 +5,8 @@ function of yours ``speaker.using(attention=my_attention).write(...)``. Without 
 ``recorded("blanks")``.
 """
 
+# ruff: noqa: F401  what the notebooks use, under one name
+
 from .browser import fetch
 from .drafts import looked_up, speculate
 from .faults import FAULTS
@@ -15,36 +17,3 @@ from .speaker import Speaker, chat, load
 from .texts import BLANK, BLANKS, EXCHANGED, GUESSED, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
 from .weights import to_halves
-
-__all__ = [
-    "BLANK",
-    "BLANKS",
-    "EXCHANGED",
-    "FAULTS",
-    "FUNCTIONS",
-    "GUESSED",
-    "STORY",
-    "TEXTS",
-    "TRIED",
-    "BytePairs",
-    "Functions",
-    "Speaker",
-    "chat",
-    "decode_step",
-    "every_map",
-    "every_score",
-    "fetch",
-    "find",
-    "grouped_attention",
-    "load",
-    "looked_up",
-    "missing",
-    "parking",
-    "read",
-    "reading",
-    "recorded",
-    "sentences",
-    "speculate",
-    "stops",
-    "to_halves",
-]

@@ -21,14 +21,6 @@ def _attention(change):
     return attention
 
 
-def _blocked_after_softmax(scores, attn_mask):
-    return core.softmax(scores) * attn_mask
-
-
-def _over_the_queries(scores, attn_mask):
-    return core.softmax(masks.apply_mask(scores, attn_mask), axis=-2)
-
-
 def _lower_right(n_q, n_k):
     return masks.causal_mask(n_q, n_k, align="lower_right")
 
@@ -44,22 +36,6 @@ def _step(mask=_lower_right, values=None):
     return decode_step
 
 
-def _upper_left(n_q, n_k):
-    return masks.causal_mask(n_q, n_k, align="upper_left")
-
-
-def _everything(n_q, n_k):
-    return np.ones((n_q, n_k), dtype=bool)
-
-
-def _new_keys_only(n_q, n_k):
-    return _lower_right(n_q, n_k) & (np.arange(n_k) >= n_k - n_q)
-
-
-def _without_itself(n_q, n_k):
-    return np.tri(n_q, n_k, k=n_k - n_q - 1, dtype=bool)
-
-
 def _tiled(query, key, value, attn_mask, attention):
     times = query.shape[-3] // key.shape[-3]
     return attention(query, *(np.tile(x, (times, 1, 1)) for x in (key, value)), attn_mask)
@@ -69,22 +45,10 @@ def _first_group(query, key, value, attn_mask, attention):
     return attention(query, *(np.repeat(x[:1], len(query), axis=0) for x in (key, value)), attn_mask)
 
 
-def _cut_by_reshape(x, num_heads):
-    return x.reshape(num_heads, len(x), -1)
-
-
-def _joined_by_reshape(x):
-    return x.reshape(x.shape[1], -1)
-
-
 def _in_the_order_of_the_file(x, positions, base):
     """Rotate as if W_Q and W_K had been taken from the file as they are: the features of a pair side by side."""
     pairs = np.stack(np.split(x, 2, axis=-1), axis=-1)
     return rotary.rope(pairs.reshape(x.shape), positions, base)
-
-
-def _restarting(x, positions, base):
-    return rotary.rope(x, positions - positions[0], base)
 
 
 def _one_side(x, positions, base):
@@ -92,35 +56,46 @@ def _one_side(x, positions, base):
     return rotary.rope(x, positions, base) if len(x) == 9 else x
 
 
-def _rotated(value, start):
-    return rotary.rope(value, start + np.arange(value.shape[-2]), 100_000.0)
-
-
 # name: (notebook, what is changed)
 FAULTS = {
     "no scale": ("03", {"scale": 1.0}),
     "1/d_k": ("03", {"scale": 1 / 64}),
-    "no causal mask": ("05", {"decode_step": _step(_everything)}),
-    "a token does not see itself": ("05", {"decode_step": _step(_without_itself)}),
-    "blocked after the softmax": ("05", {"attention": _attention(_blocked_after_softmax)}),
-    "softmax over the queries": ("05", {"attention": _attention(_over_the_queries)}),
+    "no causal mask": ("05", {"decode_step": _step(lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool))}),
+    "a token does not see itself": (
+        "05",
+        {"decode_step": _step(lambda n_q, n_k: np.tri(n_q, n_k, n_k - n_q - 1, dtype=bool))},
+    ),
+    "blocked after the softmax": ("05", {"attention": _attention(lambda scores, mask: core.softmax(scores) * mask)}),
+    "softmax over the queries": (
+        "05",
+        {"attention": _attention(lambda scores, mask: core.softmax(masks.apply_mask(scores, mask), axis=-2))},
+    ),
     "1/sqrt(576), the whole width": ("06", {"scale": 1 / np.sqrt(576)}),
-    "heads cut by reshape alone": ("06", {"split_heads": _cut_by_reshape}),
-    "heads joined by reshape alone": ("06", {"merge_heads": _joined_by_reshape}),
+    "heads cut by reshape alone": ("06", {"split_heads": lambda x, num_heads: x.reshape(num_heads, len(x), -1)}),
+    "heads joined by reshape alone": ("06", {"merge_heads": lambda x: x.reshape(x.shape[1], -1)}),
     "grouped heads tiled": ("11", {"grouped_attention": _tiled}),
     "the first group serves all": ("11", {"grouped_attention": _first_group}),
     "window of 8": ("11", {"window": 8}),
-    "positions restart with the cache": ("11", {"rope": _restarting}),
-    "upper-left mask with the cache": ("11", {"decode_step": _step(_upper_left)}),
-    "the past is not looked at": ("11", {"decode_step": _step(_new_keys_only)}),
+    "positions restart with the cache": (
+        "11",
+        {"rope": lambda x, positions, base: rotary.rope(x, positions - positions[0], base)},
+    ),
+    "upper-left mask with the cache": (
+        "11",
+        {"decode_step": _step(lambda n_q, n_k: masks.causal_mask(n_q, n_k, align="upper_left"))},
+    ),
+    "the past is not looked at": (
+        "11",
+        {"decode_step": _step(lambda n_q, n_k: _lower_right(n_q, n_k) & (np.arange(n_k) >= n_k - n_q))},
+    ),
     "no rotary positions": ("12", {"rope": lambda x, positions, base: x}),
     "only the queries rotated": ("12", {"rope": _one_side}),
     "rotated the other way": ("12", {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)}),
-    "values rotated, too": ("12", {"decode_step": _step(values=_rotated)}),
-    "neighbours paired": (
+    "values rotated, too": (
         "12",
-        {"rope": partial(rotary.rope, pairing="neighbours")},
+        {"decode_step": _step(values=lambda x, start: rotary.rope(x, start + np.arange(x.shape[-2]), 1e5))},
     ),
+    "neighbours paired": ("12", {"rope": partial(rotary.rope, pairing="neighbours")}),
     "W_Q and W_K in the file's order": ("12", {"rope": _in_the_order_of_the_file}),
     "base 10,000": ("12", {"base": 10_000.0}),
     "base 1,000,000": ("12", {"base": 1_000_000.0}),

@@ -3,57 +3,10 @@ on which heads that copy may park; prompts to guess ahead on."""
 
 from itertools import product
 
+from ..model_files import DATA
 
-def _text(lines):
-    """Join the lines of each paragraph."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in lines.split("\n\n"))
-
-
-# The beginning of "Alice's Adventures in Wonderland", Lewis Carroll 1865, in the public domain.
-ALICE = _text(
-    """
-Alice was beginning to get very tired of sitting by her sister on the bank, and of having nothing to do: once or
-twice she had peeped into the book her sister was reading, but it had no pictures or conversations in it, "and
-what is the use of a book," thought Alice "without pictures or conversations?"
-
-So she was considering in her own mind (as well as she could, for the hot day made her feel very sleepy and
-stupid), whether the pleasure of making a daisy-chain would be worth the trouble of getting up and picking the
-daisies, when suddenly a White Rabbit with pink eyes ran close by her.
-
-There was nothing so very remarkable in that; nor did Alice think it so very much out of the way to hear the
-Rabbit say to itself, "Oh dear! Oh dear! I shall be late!" (when she thought it over afterwards, it occurred to
-her that she ought to have wondered at this, but at the time it all seemed quite natural)
-"""
-)
-
-PROSE = _text(
-    """
-The ferry left at a quarter past six, with eleven passengers and a crate of lamps that nobody had ordered. Marta
-counted the lamps twice. There were forty, each wrapped in a page of the same newspaper, and every page was the
-weather report for a Tuesday that had not come yet. By noon the sea was flat, as the paper said it would be. At
-two o'clock it began to rain for exactly twenty minutes, and the cook, who had stopped laughing, asked her what
-was written about the evening. She unfolded the last sheet and read it slowly. "Fog," she said, "and after the
-fog, a harbour that is not on our map."
-"""
-)
-
-CODE = '''\
-def read_table(path, separator=","):
-    """Return the rows of a text file as dictionaries, one for each line below the header."""
-    with open(path, encoding="utf-8") as file:
-        lines = [line.rstrip("\\n") for line in file if line.strip()]
-    if not lines:
-        raise ValueError(f"{path} is empty")
-    names = lines[0].split(separator)
-    rows = []
-    for number, line in enumerate(lines[1:], start=2):
-        cells = line.split(separator)
-        if len(cells) != len(names):
-            raise ValueError(f"line {number} has {len(cells)} cells, expected {len(names)}")
-        rows.append(dict(zip(names, cells)))
-    return rows
-'''
-
+# The beginning of "Alice's Adventures in Wonderland", Lewis Carroll 1865, in the public domain; the others are ours.
+ALICE, PROSE, CODE = ((DATA / f"{name}.txt").read_text("utf-8") for name in ("alice", "prose", "code"))
 TEXTS = {"alice": ALICE, "prose": PROSE, "code": CODE}
 
 BLANK = "When Mary and John went to the store, John gave a drink to"

@@ -19,10 +19,7 @@ CHARACTER |= {byte: chr(256 + i) for i, byte in enumerate(sorted(set(range(256))
 BYTE = {character: byte for byte, character in CHARACTER.items()}
 # A digit alone; an ending such as 's; a word, or other signs, with the blank before it; blanks. Of several blanks
 # before a word the last one belongs to the word.
-WORD = re.compile(
-    r"[0-9]|'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+",
-    re.ASCII,
-)
+WORD = re.compile(r"[0-9]|'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+", re.ASCII)
 
 
 class _Plain(dict):

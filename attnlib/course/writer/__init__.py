@@ -216,17 +216,13 @@ def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
         logits = step(tokens)
         new = draw(softmax(logits / temperature), rng) if temperature else logits.argmax(-1)
         tokens = np.hstack([tokens, new[:, None]])  # (size, n + 1)
-    return [_up_to_end(words_of(row)) for row in tokens.tolist()]
+    return [words[: (*words, ".").index(".") + 1] for words in map(words_of, tokens.tolist())]
 
 
 def draw(p, rng):
     """Draw a number from each row of probabilities, (size, words): the one in whose share a random number falls."""
     edges = p.cumsum(-1)
     return (edges <= rng.random((len(p), 1)) * edges[:, -1:]).sum(-1)
-
-
-def _up_to_end(words):
-    return words[: words.index(".") + 1] if "." in words else words
 
 
 def share_grammatical(sentences):

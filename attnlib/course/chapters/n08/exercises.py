@@ -7,7 +7,7 @@ import numpy as np
 
 from ....core import entropy, scaled_dot_product_attention
 from ...engine.compare import RIGHT
-from ...engine.exercise import Function, Number
+from ...engine.exercise import Function, Number, asked
 from ...engine.probes import Draw, Probe
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -31,19 +31,11 @@ def next_letter(tokens):
 
 
 class _Steps(Steps):
-    @cached_property
-    def head_scores(self):
-        return mean_on(self.weights, after_copy(self.tokens))
-
-    @cached_property
-    def bare(self):
-        """The vectors as they would be without layer 1."""
-        return self.x - self.written
-
-    @cached_property
-    def handed(self):
-        """What queries, keys and values are made of."""
-        return [self.bare if part == self.part else self.x for part in PARTS]
+    head_scores = cached_property(lambda s: mean_on(s.weights, after_copy(s.tokens)))
+    # The vectors as they would be without layer 1.
+    bare = cached_property(lambda s: s.x - s.written)
+    # What queries, keys and values are made of.
+    handed = cached_property(lambda s: [s.bare if part == s.part else s.x for part in PARTS])
 
 
 def _layer_2():
@@ -85,10 +77,6 @@ def _ranked_by(score):
 
 def _ranked_on(cells):
     return _ranked_by(lambda s: mean_on(s.weights, cells(s.tokens)))
-
-
-def _entropy(weights):
-    return entropy(weights).mean((0, -1))
 
 
 OWN = (
@@ -196,7 +184,7 @@ OWN = (
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
         "A large one. Measure the weight on the right keys, not how even the weights are.",
-        _ranked_by(lambda s: _entropy(s.weights)),
+        _ranked_by(lambda s: entropy(s.weights).mean((0, -1))),
     ),
     Mistake(
         "wrong_part_patched",
@@ -347,10 +335,8 @@ EXERCISES = (
             "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
         ),
         probes=heads_to_rank(),
-        given=lambda weights, tokens: {"weights": weights, "tokens": tokens},
-        result=lambda s: s.head_scores,
+        **asked("head_scores", "weights tokens", of=_Steps),
         judge=_judge_measure,
-        steps=_Steps,
     ),
 )
 

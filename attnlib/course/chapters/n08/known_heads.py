@@ -34,11 +34,9 @@ def heads_to_rank():
     repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
     random = draw.rng.integers(6, size=(4, 16))
     batches = {"repeated patterns": repeated, "letters that come back at random": random}
-    return tuple(Probe(name, (_shuffled(_habits(draw, tokens), draw), tokens)) for name, tokens in batches.items())
-
-
-def _shuffled(heads, draw):
-    return heads[:, draw.rng.permutation(heads.shape[1])]
+    return tuple(
+        Probe(name, (draw.rng.permutation(_habits(draw, tokens), axis=1), tokens)) for name, tokens in batches.items()
+    )
 
 
 def _habits(draw, tokens):

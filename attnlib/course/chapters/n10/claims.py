@@ -19,8 +19,8 @@ class Claim(Design):
 
     def adapt(self, answer):
         def result():
-            found = answer() if callable(answer) else answer
-            return None if is_stub(found) else found
+            claim = answer() if callable(answer) else answer
+            return None if is_stub(claim) else claim
 
         return result
 
@@ -129,14 +129,14 @@ def _judge_own(result):
         judged = cells.any(axis=-1)
         says_something |= not cells[judged].all()
         on_rule = np.where(judged, (_own_head.result(answer, c) * cells).sum(axis=-1), 1)
-        worst = min(worst, (on_rule.min(), c, int(on_rule.argmin())), key=lambda found: found[0])
+        worst = min(worst, (on_rule.min(), c, int(on_rule.argmin())), key=lambda row: row[0])
     if not says_something:
         return "rule_says_nothing", ""
     least, c, row = worst
     cargo = ", ".join(f"{tons:.0f}" for tons in c.cargo)
-    told = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
+    sentence = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
     state = RIGHT if least > 0.9 else "head_disagrees"
-    return state, f"{told}\n{_described(answer, None if least > 0.9 else (c, row))}".strip()
+    return state, f"{sentence}\n{_described(answer, None if least > 0.9 else (c, row))}".strip()
 
 
 def _described(answer, disagrees):
@@ -158,8 +158,8 @@ def _described(answer, disagrees):
         if np.minimum(_own_head.result(answer, c), _KNOWN[nearest](c))[row].sum() > 0.9:
             equal = " Are several equally heavy?" if nearest == "the heaviest" else ""
             return f"Your head looks at {nearest}, and your rule says something else.{equal}"
-    told = f"Of the heads we know it is nearest to one that looks at {nearest}"
-    return f"{told}: {shares[nearest]:.2f} of the weight in common."
+    sentence = f"Of the heads we know it is nearest to one that looks at {nearest}"
+    return f"{sentence}: {shares[nearest]:.2f} of the weight in common."
 
 
 CLAIMS = (

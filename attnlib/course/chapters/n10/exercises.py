@@ -45,12 +45,12 @@ OWN = (*mistakes.OWN, *claims.OWN, FUTURE_ONLY)
 def _heavy_win(p, a):
     """With 1000 tons aboard a ship draws all others but the pilot."""
 
-    def drawn(c):
+    def least_weight(c):
         cargo = c.cargo.copy()
         cargo[2] = 1000
         return p.traces(a, Convoy(c.flags, cargo))[-1].weights[1:, 2].min()
 
-    return all(drawn(c) > 0.99 for c in p.convoys)
+    return all(least_weight(c) > 0.99 for c in p.convoys)
 
 
 def _follows_one_of(rule, values):
@@ -90,8 +90,8 @@ def _mean_of_ships(c):
 
 
 def _mean_without_d(c):
-    found = ~c.pilot & (c.kinds != D)
-    return every(c, c.cargo[found if found.any() else ...].mean())
+    counted = ~c.pilot & (c.kinds != D)
+    return every(c, c.cargo[counted if counted.any() else ...].mean())
 
 
 def _pilot_only(p, a):

@@ -98,8 +98,8 @@ def _latest_behind(place):
 
     def rule(c):
         latest, near = _latest()(c), at_pilot(c)
-        found = latest.argmax(axis=-1)  # 0, the pilot, where there is none
-        weights = where(found > place, latest, np.where((found == place)[:, None], (latest + near) / 2, near))
+        nearest = latest.argmax(axis=-1)  # 0, the pilot, where there is none
+        weights = where(nearest > place, latest, np.where((nearest == place)[:, None], (latest + near) / 2, near))
         return only(~c.pilot, weights)
 
     return rule
@@ -107,8 +107,8 @@ def _latest_behind(place):
 
 def _pilot_beats_flag(p, a):
     """Up to some place the pilot beats the right flag, and behind it the flag wins by the help of its place."""
-    found = any(p.does(a.hard, _latest_behind(place), RULE) for place in np.arange(1, 6.1, 0.5))
-    return found and not p.does(a.hard, _only_pilot, RULE)
+    helped = any(p.does(a.hard, _latest_behind(place), RULE) for place in np.arange(1, 6.1, 0.5))
+    return helped and not p.does(a.hard, _only_pilot, RULE)
 
 
 def _only_pilot(c):

@@ -131,14 +131,14 @@ class Puzzle(Exercise):
 
     def traces(self, answer, c):
         """Return the trace of each head on a convoy."""
-        x, found = c.x, []
+        x, traces = c.x, []
         for head in answer.heads:
-            if found and self.layers:
-                x = x + found[0].output
+            if traces and self.layers:
+                x = x + traces[0].output
             value = x if head.W_V is None else x @ head.W_V
             mask = None if head.mask is None else head.mask[: c.n, : c.n]
-            found.append(core.attention_trace(x @ head.W_Q, x @ head.W_K, value, mask, is_causal=self.causal))
-        return found
+            traces.append(core.attention_trace(x @ head.W_Q, x @ head.W_K, value, mask, is_causal=self.causal))
+        return traces
 
     def result(self, answer, c):
         """Return what is judged: weights (n, n), or outputs (n, d_v)."""
@@ -153,9 +153,9 @@ class Puzzle(Exercise):
             _near(self.result(answer, c), (want or self.want)(c), tolerance or self.tolerance) for c in self.convoys
         )
 
-    def explain(self, function, found):
+    def explain(self, function, outcomes):
         """Return the mistake that explains what a wrong answer does; none where several would do."""
-        if any(outcome.kind for outcome in found):
+        if any(outcome.kind for outcome in outcomes):
             return ()
         answer = self.read(function.answer())
         fits = {id: heads for id, sign in self.signs.items() if (heads := sign(self, answer))}
@@ -205,9 +205,9 @@ class Puzzle(Exercise):
         if len(self.d_v) < 2:
             return Answer((self._head(result, self._parts(), 0),))
         parts = [f"head {i + 1}" for i in range(len(self.d_v))] + ["W_O"] * self.joined
-        *found, last = _tuple(result, parts)
-        found += [] if self.joined else [last]
-        read = tuple(self._head(head, self._parts(str(i + 1)), i) for i, head in enumerate(found))
+        *heads, last = _tuple(result, parts)
+        heads += [] if self.joined else [last]
+        read = tuple(self._head(head, self._parts(str(i + 1)), i) for i, head in enumerate(heads))
         if not self.joined:
             return Answer(read)
         W_O = _matrix("W_O", last, sum(self.d_v), "one row for the output of each head")
@@ -242,22 +242,22 @@ class Puzzle(Exercise):
                     f"mask must be (8, 8) and boolean, True = may attend; yours is {mask.shape}, {mask.dtype}. "
                     f"Fix: {fix}."
                 )
-        found = [
+        matrices = [
             _matrix(name, m, width, "one row for each column of x") for name, m in zip(names, matrices, strict=False)
         ]
-        if found[0].shape != found[1].shape:
+        if matrices[0].shape != matrices[1].shape:
             raise Unfit(
                 f"{names[0]} and {names[1]} must have the same number of columns, d_k: a score is a dot product. "
-                f"Yours have {found[0].shape[1]} and {found[1].shape[1]}. Fix: make both with the same d_k."
+                f"Yours have {matrices[0].shape[1]} and {matrices[1].shape[1]}. Fix: make both with the same d_k."
             )
-        if self.d_k not in (None, found[0].shape[1]):
+        if self.d_k not in (None, matrices[0].shape[1]):
             raise Unfit(
-                f"Here d_k is {self.d_k}: W_Q and W_K must be ({width}, {self.d_k}), yours are {found[0].shape}. "
+                f"Here d_k is {self.d_k}: W_Q and W_K must be ({width}, {self.d_k}), yours are {matrices[0].shape}. "
                 f"Fix: begin with np.zeros(({width}, {self.d_k}))."
             )
         if self.d_v:
-            _columns(names[2], found[2], self.d_v[i])
-        return Head(*found[:2], found[2] if self.d_v else None, mask)
+            _columns(names[2], matrices[2], self.d_v[i])
+        return Head(*matrices[:2], matrices[2] if self.d_v else None, mask)
 
     # --- in words
 
@@ -267,8 +267,8 @@ class Puzzle(Exercise):
         tell, verb = (_tons, "receives") if self.d_v else (_weights, "gives")
         flag = "the pilot" if i == 0 else f"flag {c.flags[i]}"
         digits = _digits(yours[i], wanted[i], self.tolerance)
-        told, right = tell(yours[i], digits), tell(wanted[i], digits)
-        return f"The worst is row {i}, {flag}: it {verb} {told}; wanted is {right}."
+        gives, right = tell(yours[i], digits), tell(wanted[i], digits)
+        return f"The worst is row {i}, {flag}: it {verb} {gives}; wanted is {right}."
 
 
 def anything_goes(wanted):
@@ -308,10 +308,10 @@ def _tons(row, digits=2):
     """Write what a ship receives: tons, or flags, "B" or "0.5 A + 0.5 B"."""
     if np.isnan(row).any():
         return "anything"
-    told = [f"{round(float(x), digits) + 0.0:.7g}" for x in row]
+    numbers = [f"{round(float(x), digits) + 0.0:.7g}" for x in row]
     if len(row) == 1:
-        return told[0]
-    shares = zip(told, FLAGS, strict=True)
+        return numbers[0]
+    shares = zip(numbers, FLAGS, strict=True)
     return " + ".join(flag if x == "1" else f"{x} {flag}" for x, flag in shares if x != "0") or "no flag"
 
 

@@ -68,7 +68,7 @@ def multiple(p, a, want, least=1e-3):
 def _everybody_alike(p, a):
     """In one of the heads all scores of a row are equal, those that a mask hides included."""
     traces = zip(*(p.traces(a.hard, c) for c in p.convoys), strict=True)
-    return [k for k, found in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in found)]
+    return [k for k, head in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in head)]
 
 
 def _nothing_given(p, a):

@@ -13,23 +13,16 @@ from ...engine.steps import Steps, replaced
 
 
 class Window(Steps):
-    @cached_property
-    def back(self):
-        """How far key j lies behind query i, (n_q, n_k): the queries are the last tokens."""
-        return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
-
-    @cached_property
-    def near(self):
-        return (self.back >= 0) & (self.back < self.window)
+    # How far key j lies behind query i, (n_q, n_k): the queries are the last tokens.
+    back = cached_property(lambda s: np.arange(s.n_k - s.n_q, s.n_k)[:, None] - np.arange(s.n_k))
+    near = cached_property(lambda s: (s.back >= 0) & (s.back < s.window))
 
 
 class Grouped(Steps):
     attention = None  # what is handed over, where a probe does
 
-    @cached_property
-    def q(self):
-        """The queries as the attention that is handed over sees them."""
-        return -self.asked if self.attention in (TURNED, TURNED_GROUPED) else self.asked
+    # The queries as the attention that is handed over sees them.
+    q = cached_property(lambda s: -s.asked if s.attention in (TURNED, TURNED_GROUPED) else s.asked)
 
     @cached_property
     def serving(self):
@@ -37,17 +30,9 @@ class Grouped(Steps):
         h, h_kv = self.q.shape[-3], self.key.shape[-3]
         return np.arange(h) // (h // h_kv)
 
-    @cached_property
-    def serving_values(self):
-        return self.serving
-
-    @cached_property
-    def k(self):
-        return self.key[..., self.serving, :, :]
-
-    @cached_property
-    def v(self):
-        return self.value[..., self.serving_values, :, :]
+    serving_values = cached_property(lambda s: s.serving)
+    k = cached_property(lambda s: s.key[..., s.serving, :, :])
+    v = cached_property(lambda s: s.value[..., s.serving_values, :, :])
 
 
 def attend(query, key, value, attn_mask=None):
@@ -63,44 +48,26 @@ TURNED, TURNED_GROUPED = turned(core.scaled_dot_product_attention), turned(atten
 class Decoding(Grouped):
     """One chunk of a sequence, (h, n, d_k), behind what a cache holds."""
 
-    @cached_property
-    def seen(self):
-        """The keys and values that the queries meet."""
-        return joined(self.past, self.new)
-
-    @cached_property
-    def cached(self):
-        return self.seen
-
-    @cached_property
-    def key(self):
-        return self.seen[0]
-
-    @cached_property
-    def value(self):
-        return self.seen[1]
-
-    @cached_property
-    def sizes(self):
-        return self.q.shape[-2], self.key.shape[-2]
+    # The keys and values that the queries meet.
+    seen = cached_property(lambda s: joined(s.past, s.new))
+    cached = cached_property(lambda s: s.seen)
+    key = cached_property(lambda s: s.seen[0])
+    value = cached_property(lambda s: s.seen[1])
+    sizes = cached_property(lambda s: (s.q.shape[-2], s.key.shape[-2]))
 
     @cached_property
     def mask(self):
         n_q, n_k = self.sizes
         return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
 
-    @cached_property
-    def returned(self):
-        return self.output
+    returned = cached_property(lambda s: s.output)
 
 
 class Checking(Steps):
     """A draft that one pass of the model has read behind the newest token."""
 
-    @cached_property
-    def chosen(self):
-        """What the model would write after the newest token, and after each of the draft, (m + 1,)."""
-        return self.logits.argmax(axis=-1).tolist()
+    # What the model would write after the newest token, and after each of the draft, (m + 1,).
+    chosen = cached_property(lambda s: s.logits.argmax(axis=-1).tolist())
 
     @property
     def agreeing(self):
@@ -108,22 +75,11 @@ class Checking(Steps):
         same = [a == b for a, b in zip(self.draft, self.chosen, strict=False)]
         return [*same, False].index(False)
 
-    @cached_property
-    def agreed(self):
-        return self.agreeing
-
-    @cached_property
-    def new(self):
-        return [*self.draft[: self.agreed], self.chosen[self.agreed]]
-
-    @cached_property
-    def end(self):
-        """Where the rows of the cache end."""
-        return self.agreed - len(self.draft) or None
-
-    @cached_property
-    def accepted(self):
-        return self.new, [(keys[:, : self.end], values[:, : self.end]) for keys, values in self.past]
+    agreed = cached_property(lambda s: s.agreeing)
+    new = cached_property(lambda s: [*s.draft[: s.agreed], s.chosen[s.agreed]])
+    # Where the rows of the cache end.
+    end = cached_property(lambda s: s.agreed - len(s.draft) or None)
+    accepted = cached_property(lambda s: (s.new, [(keys[:, : s.end], values[:, : s.end]) for keys, values in s.past]))
 
 
 def in_chunks(step, query, key, value, chunks, attention, spoiled):

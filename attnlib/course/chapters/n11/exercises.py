@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
 from ...engine.questions import Question
 from ...mistakes.mistake import Mistake
 from ...mistakes.weights import CAUSAL_ADDED, WINDOW
@@ -264,11 +264,7 @@ EXERCISES = (
             " Join the two conditions with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
-        given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
-        result=lambda s: s.near,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=decoding.Window,
+        **asked("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "grouped_attention",
@@ -282,16 +278,7 @@ EXERCISES = (
             "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
         ),
         probes=decoding.grouped_probes(),
-        given=lambda query, key, value, mask=None, attention=None: {
-            "asked": query,
-            "key": key,
-            "value": value,
-            "mask": mask,
-            "attention": attention,
-        },
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=decoding.Grouped,
+        **asked("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
         kept=Kept("grouped_attention", "attnlib.course.smollm.grouped_attention"),
     ),
     decoding.InChunks(
@@ -330,10 +317,8 @@ EXERCISES = (
             "With `agreed` tokens accepted, new is chosen[:agreed + 1], and m - agreed rows go from the end.",
         ),
         probes=decoding.checking_probes(),
-        given=lambda logits, draft, past: {"logits": logits, "draft": draft, "past": past},
-        result=lambda s: s.accepted,
+        **asked("accepted", "logits draft past", of=decoding.Checking),
         judge=decoding.judge_accepted,
-        steps=decoding.Checking,
     ),
     Design(
         "out_of_reach",

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....core import softmax
 from ...engine.compare import RIGHT
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept, asked
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -46,14 +46,6 @@ def decode_probes():
         Probe("a batch of heads", given(3, 7, 8, 2, 2)),
         Probe("values of another width", given(3, 5, 6, d_v=4)),
         Probe(SINGLE, single(*given(3, 5, 6, 2))),
-    )
-
-
-def look_back_probes():
-    return (
-        Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
-        Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
-        Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
     )
 
 
@@ -215,11 +207,13 @@ EXERCISES = (
             "Beside the two positions the scores are only a little lower. How large must the entries be, so that e^s "
             "makes much of it?",
         ),
-        probes=look_back_probes(),
-        given=lambda d_k, near, far: {"d_k": d_k, "near": near, "far": far},
-        result=lambda s: s.looking,
+        probes=(
+            Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
+            Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
+            Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
+        ),
+        **asked("looking", "d_k near far", of=_Steps),
         judge=_judge_looking,
-        steps=_Steps,
     ),
 )
 

@@ -23,52 +23,21 @@ def rms_norm(x, gain=1.0):
 
 class HeadSteps(Steps):
     # --- 12.1
-    @cached_property
-    def pairs(self):
-        return PAIRINGS[self.pairing]
-
-    @cached_property
-    def omega(self):
-        return frequencies(self.x.shape[-1], self.base)
-
-    @cached_property
-    def position(self):
-        return self.positions
-
-    @cached_property
-    def rotated(self):
-        return turn(self.x, self.position, self.pairs, self.omega)
+    pairs = cached_property(lambda s: PAIRINGS[s.pairing])
+    omega = cached_property(lambda s: frequencies(s.x.shape[-1], s.base))
+    position = cached_property(lambda s: s.positions)
+    rotated = cached_property(lambda s: turn(s.x, s.position, s.pairs, s.omega))
 
     # --- 12.2
-    @cached_property
-    def first_position(self):
-        """The position of the first query."""
-        return self.keys.shape[-2] - self.queries.shape[-2]
-
-    @cached_property
-    def norm(self):
-        return rms_norm
-
-    @cached_property
-    def rotate_from(self):
-        """What rotates tokens of which the first has a given position."""
-        return rotate
-
-    @cached_property
-    def q(self):
-        return self.rotate_from(self.norm(self.queries, self.q_gain), self.first_position)
-
-    @cached_property
-    def k(self):
-        return self.rotate_from(self.norm(self.keys, self.k_gain), 0)
-
-    @cached_property
-    def v(self):
-        return self.values
-
-    @cached_property
-    def mask(self):
-        return masks.causal_mask(self.queries.shape[-2], self.keys.shape[-2], align="lower_right")
+    # The position of the first query.
+    first_position = cached_property(lambda s: s.keys.shape[-2] - s.queries.shape[-2])
+    norm = cached_property(lambda s: rms_norm)
+    # What rotates tokens of which the first has a given position.
+    rotate_from = cached_property(lambda s: rotate)
+    q = cached_property(lambda s: s.rotate_from(s.norm(s.queries, s.q_gain), s.first_position))
+    k = cached_property(lambda s: s.rotate_from(s.norm(s.keys, s.k_gain), 0))
+    v = cached_property(lambda s: s.values)
+    mask = cached_property(lambda s: masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="lower_right"))
 
 
 def _pairs_read_and_written(reading, writing):
@@ -130,21 +99,11 @@ def _upper_left(s):
     return masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="upper_left")
 
 
-def _queries_normed_by(norm):
-    return lambda s: s.rotate_from(norm(s.queries, s.q_gain), s.first_position)
-
-
-def _keys_normed_by(norm):
-    return lambda s: s.rotate_from(norm(s.keys, s.k_gain), 0)
-
-
 def _on_both_or_one(norm):
     """Replace the norm of both, of the queries alone, and of the keys alone."""
-    return {"norm": lambda s: norm}, {"q": _queries_normed_by(norm)}, {"k": _keys_normed_by(norm)}
-
-
-def _to_length_1(x, gain):
-    return gain * x / np.linalg.norm(x, axis=-1, keepdims=True)
+    yield {"norm": lambda s: norm}
+    yield {"q": lambda s: s.rotate_from(norm(s.queries, s.q_gain), s.first_position)}
+    yield {"k": lambda s: s.rotate_from(norm(s.keys, s.k_gain), 0)}
 
 
 def _layer_norm(x, gain):
@@ -344,7 +303,8 @@ OF_STEPS = (
         "Scores are smaller by a factor of d_k, and the head can hardly choose.",
         "What is the mean square of a query after your norm, before the gain?",
         "It should be 1: divide by the root of the mean of the squares, not of their sum.",
-        {"norm": lambda s: _to_length_1},  # one side alone is the same as a division by d_k
+        # One side alone is the same as a division by d_k.
+        {"norm": lambda s: lambda x, gain: gain * x / np.linalg.norm(x, axis=-1, keepdims=True)},
     ),
     Mistake(
         "mean_subtracted",

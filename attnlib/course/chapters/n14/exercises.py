@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import OUTPUT_AXES, Function, Kept, Lean
+from ...engine.exercise import OUTPUT_AXES, Function, Kept, Lean, asked
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -145,10 +145,7 @@ EXERCISES = (
             "0. At the end o / z, and 0 where z is 0.",
         ),
         probes=online_probes(),
-        given=lambda tiles: {"tiles": tiles},
-        result=lambda s: s.online,
-        axes=OUTPUT_AXES,
-        steps=OnlineSteps,
+        **asked("online", "tiles", of=OnlineSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "merge",
@@ -162,10 +159,7 @@ EXERCISES = (
             "(shares[..., None] * outputs).sum(axis=0).",
         ),
         probes=merge_probes(),
-        given=lambda outputs, lse, lengths: {"outputs": outputs, "lse": lse, "lengths": lengths},
-        result=lambda s: s.merged,
-        axes=OUTPUT_AXES,
-        steps=MergeSteps,
+        **asked("merged", "outputs lse lengths", of=MergeSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "schedule",
@@ -177,9 +171,7 @@ EXERCISES = (
             "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1.",
         ),
         probes=schedule_probes(),
-        given=lambda n, b_q, b_k: {"n": n, "b_q": b_q, "b_k": b_k},
-        result=lambda s: s.visits,
-        steps=ScheduleSteps,
+        **asked("visits", "n b_q b_k", of=ScheduleSteps),
     ),
     Lean(
         "tiled",

@@ -79,10 +79,8 @@ class TiledSteps(OnlineSteps):
 
     visited = staticmethod(np.any)  # from what the mask of a tile allows
 
-    @cached_property
-    def starts(self):
-        """The first rows of tiles, of so many queries or keys."""
-        return lambda n: range(0, n, self.block)
+    # The first rows of tiles, of so many queries or keys.
+    starts = cached_property(lambda s: lambda n: range(0, n, s.block))
 
     @cached_property
     def in_tiles(self):
@@ -108,34 +106,18 @@ class MergeSteps(Steps):
         largest = self.lse.max(axis=0)
         return np.where(np.isneginf(largest), 0.0, largest)
 
-    @cached_property
-    def share_of(self):
-        return np.exp(self.lse - self.subtracted)
-
-    @cached_property
-    def whole(self):
-        return self.share_of.sum(axis=0)
-
-    @cached_property
-    def shares(self):
-        return self.share_of / np.where(self.whole == 0, 1, self.whole)
-
-    @cached_property
-    def merged(self):
-        return (self.shares[..., None] * self.outputs).sum(axis=0)
+    share_of = cached_property(lambda s: np.exp(s.lse - s.subtracted))
+    whole = cached_property(lambda s: s.share_of.sum(axis=0))
+    shares = cached_property(lambda s: s.share_of / np.where(s.whole == 0, 1, s.whole))
+    merged = cached_property(lambda s: (s.shares[..., None] * s.outputs).sum(axis=0))
 
 
 class ScheduleSteps(Steps):
     """Which tiles of a causal map are visited."""
 
-    @cached_property
-    def tiles_of(self):
-        return lambda b: np.arange(0, self.n, b)
-
-    @cached_property
-    def first(self):
-        """The first query of each row of tiles, and the first key of each column."""
-        return self.tiles_of(self.b_q)[:, None], self.tiles_of(self.b_k)
+    tiles_of = cached_property(lambda s: lambda b: np.arange(0, s.n, b))
+    # The first query of each row of tiles, and the first key of each column.
+    first = cached_property(lambda s: (s.tiles_of(s.b_q)[:, None], s.tiles_of(s.b_k)))
 
     @cached_property
     def visits(self):
