@@ -96,11 +96,27 @@ def losses(family, name):
 def test_what_the_text_says_of_fewer_bits():
     whole = losses("everything", "float32")
     assert np.abs(losses(TOKEN, "8 bits") - whole).max() < 0.01 and (losses(TOKEN, "2 bits") > whole + 2).all()
-    for row in smollm.recorded("scales"):
-        if row["bits"] < 4 and (row["keys"], row["values"]) != ("feature", "token"):
-            best = losses(FEATURE, f"{row['bits']} bits")
-            assert (best < [*row["loss"].values()]).all()
-    assert losses(TOKEN, "4 bits")[1] < losses(FEATURE, "4 bits")[1] + 0.1  # on the prose they lie close together
+    scales = {(row["bits"], row["keys"], row["values"]): row for row in smollm.recorded("scales")}
+    for kept in ("loss", "float16"):  # with scales as they are, and in 16 bits
+        found = {name: np.array([*row[kept].values()]) for name, row in scales.items()}
+        for bits in (3, 2):
+            for keys in ("token", "feature"):  # values are worse off with a scale for each feature, keys better
+                assert (found[bits, keys, "feature"] > found[bits, keys, "token"]).all()
+            assert (found[bits, "feature", "token"] < found[bits, "token", "token"]).all()
+            assert (found[bits, "feature", "token"] < found[bits, "feature", "feature"]).all()
+    off = {
+        bits: [
+            abs(row["loss"][x] - row["float16"][x])
+            for row in smollm.recorded("scales")
+            if row["bits"] == bits
+            for x in smollm.TEXTS
+        ]
+        for bits in (4, 3, 2)
+    }
+    assert max(off[4]) < 0.11 and 0.2 < max(off[3]) < 0.21 and max(off[2]) > 1
+    for bits in ("4 bits", "3 bits", "2 bits"):
+        assert (losses(FEATURE, bits) < losses(APART, bits)).all()
+    assert (losses(GROUPS, "4 bits") - whole < 0.03).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 5 < 46_080
     for bits in ("3 bits", "2 bits"):
         assert (losses(APART, bits) < losses(TOKEN, bits)).all()
         assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()

@@ -471,8 +471,8 @@ QUESTIONS = (
     ),
     Question("scale_per_feature", right="a", tempting="c").because(
         a="The stripes are features that are large, or far from 0, in every token. A scale of its own fits each.",
-        b="Values have hardly any stripes: on two of three texts a scale for each feature makes them worse.",
-        c="For values it is worse on *Alice*, on the prose and on the code: they have hardly any stripes.",
+        b="In 3 and 2 bits a scale for each feature makes values worse on all three texts.",
+        c="Values have hardly any stripes. In 3 bits a scale for each feature costs them on all three texts.",
     ),
     Question("whose_directions", right="b", tempting="c").because(
         a="They are not the same: a matrix may stretch directions into which no token ever points.",
