@@ -10,6 +10,7 @@ NEXT = "#7B61D9"  # the next word, and tints that are no role's
 # The ground of words on a plate: black on it is read everywhere, so the blue one is a shade lighter.
 PLATE = {QUERY: "#1A80BA", KEY: KEY, VALUE: VALUE, NEXT: NEXT}
 NOT_FINITE = "#CC79A7"
+BELOW = "#5E7B99"  # below zero, in a map whose numbers above zero have a role's colour
 MASKED, HATCH = "#E8E8E8", "#767676"  # ground and stripes of blocked cells, in every rendering
 LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
 INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page

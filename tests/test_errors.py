@@ -16,6 +16,7 @@ matplotlib.use("agg")
 import attnlib as al
 from attnlib import ShapeError, live, plot, torch_layers
 from attnlib.course import writer
+from attnlib.rounding import rounded
 
 
 def a(*shape, dtype=float):
@@ -26,6 +27,7 @@ Q, K, V = a(3, 4), a(5, 4), a(5, 6)
 BATCH = a(2, 3, 4), a(2, 5, 4), a(2, 5, 6)
 HEADS = a(2, 3, 3, 4), a(2, 3, 5, 4), a(2, 3, 5, 6)
 T = torch.ones(3, 4)
+POINT = {"family": "whole", "name": "float32", "bytes": 256, "loss": 3.3, "text": ""}
 TWO_WAYS = (
     "need n_q = n_k: got n_q = 3, n_k = 5",
     'causal_mask(3, 5, align="lower_right") for queries that continue',
@@ -741,6 +743,25 @@ PICTURES = [
     ("rows", lambda: plot.table(["a"], 5), TypeError, ("rows must be a list, got int",)),
     ("a long row", lambda: plot.table(["a"], [(1, 2)]), ValueError, ("one entry per column: expected 1, got 2",)),
     ("no rows", lambda: plot.table(["a"], []), ValueError, ("rows must hold at least 1",)),
+    ("bits", lambda: rounded(K, 0), ValueError, ("bits must be at least 1, got 0", "Fix")),
+    ("half a bit", lambda: rounded(K, 1.5), TypeError, ("bits must be a whole number, got float",)),
+    ("keys of two heads", lambda: live.keys_map(a(2, 3, 4), Q), ShapeError, ("key must be (n, d_k)", "one head")),
+    ("more keys", lambda: live.keys_map(K, Q), ShapeError, ("key and query must have one shape", "(5, 4) and (3, 4)")),
+    ("41 keys", lambda: live.keys_map(a(41, 2), a(41, 2)), ValueError, ("tokens must be between 2 and 40, got 41",)),
+    ("row of keys", lambda: live.keys_map(Q, Q, row=3), ValueError, ("row must be between 0 and 2, got 3",)),
+    ("one point", lambda: live.price([{}]), ValueError, ("each point must hold family", "text", "Fix: add it")),
+    ("pairs for points", lambda: live.price([(1, 2)] * 2), ValueError, ("each point must hold family, name",)),
+    ("a lone point", lambda: live.price([POINT]), ValueError, ("points must be between 2 and 32, got 1",)),
+    ("no points", lambda: live.price([]), ValueError, ("points must hold at least 1",)),
+    ("bytes 0", lambda: live.price([{**POINT, "bytes": 0}] * 2), ValueError, ("bytes must be finite and above 0",)),
+    ("loss NaN", lambda: live.price([{**POINT, "loss": np.nan}] * 2), ValueError, ("loss must be finite, got nan",)),
+    (
+        "11 families",
+        lambda: live.price([{**POINT, "family": str(k)} for k in range(11)]),
+        ValueError,
+        ("families must be between 1 and 10, got 11",),
+    ),
+    ("33 points", lambda: live.price([POINT] * 33), ValueError, ("points must be between 2 and 32, got 33",)),
     ("progress", lambda: live.progress(3), TypeError, ("iterable must be a list, a range", "got int")),
 ]
 CALLS += [(f"picture: {name}", *rest) for name, *rest in PICTURES]

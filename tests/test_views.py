@@ -1,5 +1,7 @@
 """What each live view shows, and how it follows its controls."""
 
+import base64
+import io
 import json
 import re
 
@@ -9,11 +11,14 @@ import pytest
 
 matplotlib.use("agg")
 
-from views import WORDS, attend, compared, next_word, one_row, parsed, read, strip, tags
+from PIL import Image
+from views import KEYS, QUERIES, TEXT, WORDS, attend, compared, next_word, one_row, parsed, read, strip, tags, ways
 
 import attnlib as al
 import attnlib.examples
-from attnlib import live
+from attnlib import live, svg
+from attnlib.colours import BELOW, KEY, rgb
+from attnlib.rounding import rounded
 
 
 def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():
@@ -266,3 +271,106 @@ def test_rotations_keep_every_angle_while_the_position_moves_and_change_them_wit
             assert np.allclose(np.exp(1j * drawn[row]), np.exp(1j * at * omega), atol=0.01)
         assert f"{np.cos(distance * omega).sum():.4f}" in read(view)
     assert told[0, 2] == told[40, 2] != told[3, 1] and told[3, 0] == [0, 0, 0, 0]
+
+
+def keys_and_weights(bits, axis, mean, row):
+    """The keys of the map and the weights, computed apart from the view."""
+    keys = KEYS.astype(float)
+    shared = keys.mean(0).astype(np.float16) if mean else np.zeros(16)
+    kept = keys - shared
+    if bits < 32:
+        kept = rounded(kept, bits, axis, np.float16)
+    used = kept + (shared if mean == 1 else 0)
+    return kept, al.attention_trace(QUERIES, used, used, is_causal=True).weights[row]
+
+
+def test_keys_map_shows_what_is_kept_and_whom_a_query_then_looks_at():
+    view = live.keys_map(KEYS, QUERIES, tokens=TEXT, row=7)
+    whole = keys_and_weights(32, -1, 0, 7)[1]
+    for bits in (32, 8, 3):
+        for axis in (-1, -2):
+            for mean in (0, 1, 2):
+                view._held = True
+                view.sliders["bits"].value, view.sliders["axis"].value = bits, axis
+                view._held, view.sliders["mean"].value = False, (mean + 1) % 3
+                view.sliders["mean"].value = mean
+                kept, weights = keys_and_weights(bits, axis, mean, 7)
+                assert np.allclose(view.shown["keys"], kept, atol=1e-12)
+                assert np.allclose(view.shown["weights"][0], weights[:8], atol=1e-12) and weights[8:].max() == 0
+                told = float(re.search(r"Largest change of a weight: ([\d.]+\d)", read(view))[1])
+                assert told == pytest.approx(np.abs(weights - whole).max(), abs=6e-5)
+                if bits == 32:  # softmax cannot see what all keys share
+                    assert told == 0 and "on “" not in read(view)
+                scales = 0 if bits == 32 else 4 if axis == -1 else 4 * 16 / 12
+                kept = 16 * bits / 8 + scales + (2 * 16 / 12 if mean == 1 else 0)
+                assert f"{kept:.0f} bytes a token (whole: 64)" in read(view)
+
+
+def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_the_mouse():
+    view = live.keys_map(KEYS, QUERIES, tokens=TEXT)
+    assert view.picked == {"query": 11}
+    view.mouse.value = json.dumps({"what": "click", "row": "query", "i": 4, "column": "feature", "j": 3, "count": 1})
+    assert view.shown["weights"].shape == (1, 5) and "Query “&lt;i&gt;”" in view.picture.value
+    view.mouse.value = json.dumps({"what": "over", "i": 4, "column": "feature", "j": 1, "shown": "keys", "count": 2})
+    assert strip(view.readout.value) == f"key 4 “&lt;i&gt;”, feature 1: {KEYS[4, 1]:.4f}"
+    view.sliders["bits"].value = 2
+    for root in parsed(view.picture.value):
+        (bars,) = (path.get("d") for path in root.iter("path") if path.get("class") == "attnlib-moves")
+        long = [float(wide) for wide in re.findall(r"h([\d.]+)v", bars)]
+        assert len(long) == 12 and not any(long[5:])
+        assert np.allclose(np.array(long[:5]) / sum(long), view.shown["weights"][0], atol=0.01)
+        faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.4"]
+        assert faded == [svg.visible(token) for token in TEXT[5:]]
+
+
+def test_a_map_of_keys_is_orange_above_zero_slate_below_and_clear_at_zero():
+    drawn = svg.signed(np.array([[2.0, 0.5, 0.0, -0.5, -2.0]]), 1, 1, 2.0)
+    png = base64.b64decode(re.search(r"base64,([^\"]+)", drawn)[1])
+    (pixels,) = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
+    assert [tuple(p[:3]) for p in pixels[[0, 1, 3, 4]].tolist()] == [rgb(KEY)] * 2 + [rgb(BELOW)] * 2
+    assert pixels[0, 3] == pixels[4, 3] == 255 > pixels[1, 3] == pixels[3, 3] > 60 > pixels[2, 3] == 0
+
+
+def test_price_draws_each_point_at_its_bytes_and_loss_and_tells_the_chosen_one():
+    given, view = ways(), live.price(ways())
+    (across, down) = (_points(root) for root in parsed(view.picture.value))
+    for at in (across, down):
+        x, y = np.array([at[k] for k in range(len(given))]).T
+        logs, losses = np.log([way["bytes"] for way in given]), np.array([way["loss"] for way in given])
+        assert np.allclose(np.polyval(np.polyfit(logs, x, 1), logs), x, atol=0.2)
+        assert (np.argsort(-y, kind="stable") == np.argsort(losses, kind="stable")).all()
+    for k, way in enumerate(given):
+        view.choose(point=k)
+        assert f"{way['name']}: loss {way['loss']:.3f}, {way['bytes']} bytes a token".replace("<my>", "&lt;my&gt;") in (
+            read(view)
+        )
+        (x, y), (circle,) = across[k], (c for c in parsed(view.picture.value)[0].iter("circle") if c.get("class"))
+        assert (float(circle.get("cx")), float(circle.get("cy"))) == pytest.approx((x, y), abs=0.1)
+    assert "mine (yours)" in read(view) and "5 of 5 words as with all kept" in read(view)
+    view.choose(point=1)
+    assert "3 of 5 words as with all kept" in read(view) and "a &lt;scale&gt; per token" in view.picture.value
+
+
+def test_the_band_joins_those_that_nothing_beats():
+    given = ways()
+    (root, _) = parsed(live.price(given).picture.value)
+    at, (band,) = _points(root), (p for p in root.iter("polyline") if p.get("stroke-width") == "11")
+    beaten = {
+        k
+        for k, way in enumerate(given)
+        if any(o is not way and o["bytes"] <= way["bytes"] and o["loss"] <= way["loss"] for o in given)
+    }
+    joined = [tuple(map(float, point.split(","))) for point in band.get("points").split()]
+    assert sorted(joined) == sorted(at[k] for k in range(len(given)) if k not in beaten) and len(joined) > 2
+
+
+def _points(root):
+    """Return the middle of each point's square, by its number."""
+    return {
+        int(rect.get("data-first")): (
+            round(float(rect.get("x")) + float(rect.get("width")) / 2, 1),
+            round(float(rect.get("y")) + float(rect.get("height")) / 2, 1),
+        )
+        for rect in root.iter("rect")
+        if rect.get("data-row") == "point"
+    }

@@ -51,6 +51,22 @@ def one_row(**options):
     return live.one_row(al.examples.SENTENCE, al.examples.W_O, query=3, line="who", **al.examples.NAMES | options)
 
 
+KEYS = np.random.default_rng(2).normal(size=(12, 16)) + 6 * (np.arange(16) % 5 == 1)  # stripes that all share
+QUERIES = np.random.default_rng(3).normal(size=(12, 16))
+TEXT = ("<s>", " a & b", " the", "\n", " <i>", ".", " she", " had", "ing", " to", " do", ",")
+
+
+def ways():
+    """Points of a price: two families and the reader's own."""
+    whole = {"family": "whole", "name": "float32", "bytes": 256, "loss": 3.325, "text": " a small robot was lost"}
+    rounded = [
+        {"family": family, "name": f"{bits} bits", "bytes": 8 * bits + at, "loss": 3.3 + at * 4.0**-bits, "text": text}
+        for family, at, text in (("a <scale> per token", 24, " a small robot & so"), ("per feature", 6, " a"))
+        for bits in (2, 3, 4, 8)
+    ]
+    return [whole, *rounded, {**whole, "family": "mine", "name": "<my> way", "bytes": 20, "loss": 3.5, "own": True}]
+
+
 VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
@@ -66,6 +82,8 @@ VIEWS = {
     "weights_view": both_maps,
     "writing": lambda: live.writing(next_word, WORDS, longest=9),
     "tiles": lambda: live.tiles(*TOKENS),
+    "keys_map": lambda: live.keys_map(KEYS, QUERIES, tokens=TEXT, row=7),
+    "price": lambda: live.price(ways()),
     "compare": lambda: live.compare(compared, convoy="*AB"),
 }
 

@@ -8,6 +8,8 @@ saturation    where softmax goes flat
 plane         attention in two dimensions: an arrow, points, their average
 masks         who may look where
 split_heads   where each feature goes when heads are split and merged
+keys_map      keys kept in fewer bits, and whom a query then looks at
+price         loss against bytes a token, and what a model writes for it
 tiles         attention tile by tile, and what each row carries along
 sentence      where the heads of a model look in a sentence that the reader types
 ribbons       where a word looks, and the next word, at each d_k
@@ -22,9 +24,11 @@ Each returns a LiveView, an ipywidgets VBox. Beside them, progress is a bar for 
 from ..progress import progress
 from .compare_view import compare
 from .flow_view import flow
+from .keys_view import keys_map
 from .masks_view import masks
 from .one_row_view import one_row
 from .plane_view import plane
+from .price_view import price
 from .ribbons_view import ribbons
 from .rotary_view import rotations
 from .saturation_view import saturation
@@ -41,9 +45,11 @@ __all__ = [
     "LiveView",
     "compare",
     "flow",
+    "keys_map",
     "masks",
     "one_row",
     "plane",
+    "price",
     "progress",
     "readings",
     "ribbons",

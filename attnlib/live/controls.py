@@ -32,7 +32,7 @@ def choice(name: str, options: Sequence[Any], value: Any = None, label: str | No
 
 def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
     """Return a row of buttons, for a few choices that are words; without a value none of them is pressed."""
-    style = {**STYLE, "button_width": "auto"}
+    style = {"description_width": _label_width(name), "button_width": "auto"}
     return widgets.ToggleButtons(options=options, value=value, description=name, style=style)
 
 
@@ -101,10 +101,14 @@ def values_of(name: str, values: Any) -> list[Any]:
 def _fixed(control, texts):
     """Give a slider a readout as wide as its longest text, so that neither is cut nor moves."""
     longest = max(len(str(text)) for text in texts) + 1
-    readout, label = max(40, 8 * longest), max(LABEL, 7 * len(control.description) + 8)
-    control.style = {"description_width": f"{label}px"}
-    control.layout.width = f"{label + RAIL + readout + 24}px"
+    readout, label = max(40, 8 * longest), _label_width(control.description)
+    control.style = {"description_width": label}
+    control.layout.width = f"{int(label[:-2]) + RAIL + readout + 24}px"
     control.layout.max_width = "100%"
     control.add_class(f"attnlib-readout-{readout}")
     control.readout_width = readout
     return control
+
+
+def _label_width(words):
+    return f"{max(LABEL, 7 * len(words) + 8)}px"

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from numpy.typing import ArrayLike
 
-from .. import arguments, core
+from .. import arguments, core, svg
 from ..examples import Example
 from ..svg import one_row as drawing
 from ..validation import ShapeError
@@ -89,8 +89,7 @@ def one_row(
             drawing.OneRow(named, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
             for layout, corner in ((drawing.BESIDE, (0, 0)), (drawing.ABOVE, None))
         ]
-        shown = f'<div class="attnlib-across">{pictures[0]}</div><div class="attnlib-down">{pictures[1]}</div>'
-        return shown, {"scores": trace.scores, "weights": trace.weights}
+        return svg.layouts(*pictures), {"scores": trace.scores, "weights": trace.weights}
 
     controls = {
         "d_k": choice("d_k", [*DIVISORS.items()], start, DIVISOR),

@@ -60,12 +60,11 @@ def speaking(stops: dict[str, Any]) -> LiveView:
     True
     """
     held = read(stops, writes=True)
-    pictures = {"across": _Picture(held, ACROSS), "down": _Picture(held, DOWN)}
+    pictures = [_Picture(held, page) for page in (ACROSS, DOWN)]
 
     def render(d_k):
         stop = held.at(d_k)
-        pages = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
-        return "".join(pages), {"weights": stop.weights}
+        return svg.layouts(*(picture.draw(stop) for picture in pictures)), {"weights": stop.weights}
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     return LiveView({"d_k": control}, render, hint="")
@@ -76,8 +75,8 @@ class _Picture:
 
     def __init__(self, held, page):
         self.held, self.page = held, page
-        self.prompt = _lines("".join(held.words), page, page.prompt, last=True)
-        self.written = {stop.d_k: _lines(stop.text, page, page.written) for stop in held.stops}
+        self.prompt = lines("".join(held.words), page, page.prompt, last=True)
+        self.written = {stop.d_k: lines(stop.text, page, page.written) for stop in held.stops}
         self.rows = max(map(len, self.written.values()))
         self.curve = _Curve(held, page.wide - LEFT - LEGEND)
 
@@ -103,7 +102,7 @@ class _Picture:
         return svg.picture(*size, "what the model writes, and its loss", sentence, parts, **options)
 
 
-def _lines(words, page, most, last=False):
+def lines(words, page, most, last=False):
     """Return a text as lines that fit; of a longer one the first lines, or the last."""
     lines, room = [""], page.wide - 2 * MARGIN - 20
     for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():

@@ -150,7 +150,7 @@ def _mathtext(element):
 
 
 def _paste(ax, element, at):
-    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(element.get("href").split(",")[1]))))
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(element.get("href").split(",")[1]))).convert("RGBA"))
     (left, top), (right, bottom) = at.transform([(0, 0), (float(element.get("width")), float(element.get("height")))])
     box, limits = (left, right, bottom, top), (ax.get_xlim(), ax.get_ylim())
     ax.imshow(pixels, extent=box, aspect="auto", interpolation="nearest", zorder=_next(ax))

@@ -16,7 +16,8 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, colour_table, levels, palette, rgb  # noqa: F401  of examples
+from ..colours import BELOW, KEY, LINE, NOT_FINITE, PLATE, colour_table, levels, palette, rgb
+from ..colours import QUERY as QUERY  # examples name it
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
@@ -60,6 +61,11 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
         f"<title>{html.escape(title)}</title>"
         f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
     )
+
+
+def layouts(across, down):
+    """Return two layouts of one picture, of which a page shows the one it has room for."""
+    return f'<div class="attnlib-across">{across}</div><div class="attnlib-down">{down}</div>'
 
 
 def beside(panels, **options):
@@ -330,9 +336,22 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 
-def _png(image, size):
+def signed(values, side, high, most):
+    """Return keys as one PNG: orange above zero, slate below, full at `most`; zero is clear and shows the page.
+
+    >>> signed(np.array([[1.0, -1.0]]), 10, 8, 1.0)[:29]
+    '<image width="20" height="8" '
+    """
+    strength = np.rint(15 * np.minimum(abs(values) / most, 1) ** 0.6).astype(np.uint8)
+    indexed = Image.fromarray(strength + np.uint8(16) * (values > 0))
+    indexed.putpalette([*rgb(BELOW) * 16, *rgb(KEY) * 16])
+    size = f'width="{side * values.shape[1]:g}" height="{high * len(values):g}"'
+    return _png(indexed, size, transparency=bytes([17 * k for k in range(16)] * 2), compress_level=9)
+
+
+def _png(image, size, **options):
     buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=1)
+    image.save(buffer, "PNG", **{"compress_level": 1, **options})
     data = base64.b64encode(buffer.getvalue()).decode()
     style = 'preserveAspectRatio="none" style="image-rendering:pixelated"'
     return f'<image {size} {style} href="data:image/png;base64,{data}"/>'

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from front_end import prepared
-from views import TOKENS, attend, both_maps, one_row, stops
+from views import KEYS, QUERIES, TEXT, TOKENS, attend, both_maps, one_row, stops, ways
 
 import attnlib as al
 import attnlib.examples
@@ -35,6 +35,8 @@ VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
     "tiles": lambda: live.tiles(*TOKENS),
+    "keys_map": lambda: live.keys_map(KEYS, QUERIES, tokens=TEXT, row=7),
+    "price": lambda: live.price(ways()),
     "speaking": lambda: live.speaking(stops()),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]

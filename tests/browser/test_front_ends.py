@@ -180,6 +180,8 @@ x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):
     return {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T), "scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T / 8)}
+w = [dict(zip(("bytes", "loss"), np.exp(np.random.default_rng(k).normal(3, 1, 2))), family=f"f{k % 10}",
+          name=f"<{k}>", text=" & so on" * 60) for k in range(32)]
 stored, long = json.load(open("stops.json", encoding="utf-8"))
 ---
 live.ribbons(stored)
@@ -187,6 +189,12 @@ live.ribbons(stored)
 live.ribbons(long)
 ---
 live.speaking(long)
+---
+live.keys_map(*np.random.default_rng(0).normal(size=(2, 40, 64)), tokens=[" something"] * 40)
+---
+live.keys_map(*np.random.default_rng(0).normal(size=(2, 32, 128)))
+---
+live.price(w)
 ---
 live.flow(al.attention_trace(x, x, x, is_causal=True))
 ---

@@ -1,0 +1,163 @@
+"""The view of what a byte buys: the loss of each way to keep less against its bytes, and what the model then writes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import arguments, svg
+from ..colours import LINE, NEXT
+from .controls import choice
+from .speaking_view import MARGIN, ROW, Page, lines
+from .view import LiveView
+
+MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
+LEFT, TOP, HIGH = 50, 26, 230  # of the axes, in pixels
+BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
+ACROSS, DOWN = Page(588, 15, 0, 3), Page(352, 14, 0, 5)
+TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
+
+
+def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
+    """Show loss against bytes a token, a point for each way to keep less, and what the model writes at the chosen one.
+
+    Lines join the points of a family, a wide band those that no other point beats in both. Bytes are on a logarithmic
+    axis, and the loss on one that is stretched near its lowest.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        2 to 32 of up to 10 families, the first with everything kept. Each holds family, name, bytes (a token), loss
+        (in nats a token) and text, which the model writes; with own=True it is marked as the reader's.
+
+    Returns
+    -------
+    LiveView
+        Controls: point. A click chooses one, too.
+
+    Examples
+    --------
+    >>> whole = {"family": "whole", "name": "float32", "bytes": 256, "loss": 3.3, "text": " a robot"}
+    >>> view = price([whole, {**whole, "family": "mine", "name": "4 bits", "bytes": 36, "loss": 3.5, "own": True}])
+    >>> view.choose(point=1)
+    >>> "36 bytes a token" in view.picture.value
+    True
+    """
+    ways = [_way(point) for point in arguments.several(points, "points")]
+    arguments.whole(len(ways), "the number of points", 2, MOST)
+    arguments.whole(len({way["family"] for way in ways}), "the number of families", 1, FAMILIES)
+    pictures = [_Picture(ways, page) for page in (ACROSS, DOWN)]
+
+    def render(point):
+        return svg.layouts(*(picture.draw(point) for picture in pictures)), {}
+
+    labels = [(svg.cut(f"{way['name']}, {way['family']}", 30), k) for k, way in enumerate(ways)]
+    return _Price({"point": choice("point", labels, 0)}, render)
+
+
+class _Price(LiveView):
+    hint = "Click a point, or choose it by Tab and arrow keys."
+
+
+def _way(given):
+    """Return one point as a dict, checked."""
+    missing = [part for part in TOLD if not hasattr(given, "keys") or part not in given]
+    if missing:
+        raise ValueError(f"each point must hold {', '.join(TOLD)}; missing: {', '.join(missing)}. Fix: add it.")
+    way = {part: getattr(arguments, check)(given[part], part) for part, check in TOLD.items()}
+    return {**way, "bytes": arguments.number(way["bytes"], "bytes", above=0), "own": bool(given.get("own"))}
+
+
+class _Picture:
+    """Axes, lines and marks, which stand still; then the ring, and the card of the chosen point."""
+
+    def __init__(self, ways, page):
+        self.ways, self.page, self.right = ways, page, page.wide - LEFT - 14
+        self.families = [*dict.fromkeys(way["family"] for way in ways)]
+        sizes, losses = np.log([way["bytes"] for way in ways]), [way["loss"] for way in ways]
+        self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
+        self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
+        self.texts, self.across = [lines(way["text"], page, page.written) for way in ways], page.wide // 180
+        self.card = TOP + HIGH + 74 + 19 * -(-len(self.families) // self.across)
+        self.fixed = "".join([*self._axes(), *self._marks()])
+
+    def x(self, size):
+        return round(LEFT + float((np.log(size) - self.low) / (self.high - self.low)) * self.right, 1)
+
+    def y(self, loss):
+        bent = np.log1p((loss - self.best) / BEND) / (np.log1p((self.worst - self.best) / BEND) or 1)
+        return round(TOP + HIGH * (1 - float(bent)), 1)
+
+    def _axes(self):
+        yield svg.text(4, 14, "loss (nats a token): lower is better", bold=True)
+        losses = [self.best, *(np.ceil(self.best / s + 1e-9) * s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5)), self.worst]
+        for loss in _apart(losses, self.y, 18):
+            yield f'<path d="M{LEFT} {self.y(loss)}h{self.right}" stroke="{LINE}" opacity="0.4"/>'
+            words = f"{loss:.3f}" if loss in (self.best, self.worst) else f"{loss:g}"
+            yield svg.text(LEFT - 6, round(self.y(loss)) + 4, words, size=12, anchor="end")
+        ticks = [m * 10**e for e in range(8) for m in (1, 2, 5)]
+        for size in _apart([t for t in ticks if LEFT < self.x(t) < self.page.wide - 24], self.x, 50):
+            yield f'<path d="M{self.x(size)} {TOP + HIGH}v5" stroke="{LINE}"/>'
+            yield svg.text(self.x(size), TOP + HIGH + 18, f"{size:,}", size=12, anchor="middle")
+        yield svg.text(LEFT, TOP + HIGH + 37, "bytes a token: fewer at the left", bold=True)
+
+    def _marks(self):
+        """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate; the legend."""
+        front = []
+        for k in sorted(range(len(self.ways)), key=lambda k: (self.ways[k]["bytes"], self.ways[k]["loss"])):
+            if not front or self.ways[k]["loss"] < self.ways[front[-1]]["loss"]:
+                front.append(k)
+        yield self._joined(front, f'stroke="{LINE}" stroke-width="11" opacity="0.3"')
+        for k, (way, (x, y)) in enumerate(zip(self.ways, self.at, strict=True)):
+            yield f'<circle cx="{x}" cy="{y}" r="10" fill="{NEXT}"/>' * way["own"]
+            yield _mark(self.families.index(way["family"]), x, y)
+            near = [max(abs(x - a), abs(y - b)) for j, (a, b) in enumerate(self.at) if j != k]
+            side = min(max(min(near), 8), 24)  # as large as the neighbours leave room
+            yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
+        for k, family in enumerate(self.families):
+            x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 60 + 19 * (k // self.across)
+            yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(MARGIN + x + 16, y, svg.cut(family, 24), size=12)
+
+    def _joined(self, which, how):
+        points = " ".join(f"{x},{y}" for x, y in sorted(self.at[k] for k in which))
+        return f'<polyline points="{points}" fill="none" {how}/>'
+
+    def draw(self, point):
+        way, (x, y), top, rows = self.ways[point], self.at[point], self.card, max(map(len, self.texts))
+        parts = [self.fixed]
+        for family in self.families:
+            how = f'opacity="{1 if family == way["family"] else 0.4}" stroke="currentColor"'
+            parts.append(self._joined([k for k, one in enumerate(self.ways) if one["family"] == family], how))
+        ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
+        told = f"{way['name']}: loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
+        whole, wrote = self.ways[0]["text"].split(), way["text"].split()
+        same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
+        parts += [
+            f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
+            svg.text(MARGIN, top, svg.cut(way["family"], 40) + " (yours)" * way["own"], size=15, bold=True),
+            svg.text(MARGIN, top + 20, told, size=14),
+            svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
+            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words as with all kept", size=12),
+        ]
+        for i, line in enumerate([*self.texts[point], *[""] * rows][:rows]):
+            parts.append(svg.text(MARGIN, top + 70 + ROW * i, line, size=self.page.size))
+        words = f"{len(self.ways)} ways. {way['family']}, {told}. The model goes on: {way['text'].strip()}"
+        size, at = (self.page.wide, top + 58 + ROW * rows), (0, 0) if self.page == ACROSS else None
+        return svg.picture(*size, "loss against bytes a token", words, parts, at=at)
+
+
+def _apart(values, place, least):
+    """Return those of some values whose places are so many pixels apart, the earlier ones first."""
+    kept = []
+    for value in values:
+        kept += [value] * all(abs(place(value) - place(other)) >= least for other in kept)
+    return kept
+
+
+def _mark(kind, x, y):
+    """Return the mark of a family: five shapes, filled and then hollow."""
+    style = 'fill="currentColor"' if kind < 5 else 'fill="none" stroke="currentColor" stroke-width="1.8"'
+    square, diamond = f"M{x - 4.5} {y - 4.5}h9v9h-9z", f"M{x} {y - 6.5}l6.5 6.5l-6.5 6.5l-6.5 -6.5z"
+    down, up = f"M{x - 6} {y - 4.5}h12l-6 10.5z", f"M{x - 6} {y + 4.5}h12l-6 -10.5z"
+    shape = ("", square, diamond, down, up)[kind % 5]
+    return f'<path d="{shape}" {style}/>' if shape else f'<circle cx="{x}" cy="{y}" r="5" {style}/>'
