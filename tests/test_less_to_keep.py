@@ -16,7 +16,7 @@ from tools.build_notebooks import code_between
 POINTS = {(point["family"], point["name"]): point for point in smollm.recorded("less_to_keep")}
 PART = smollm.recorded("shared_part")
 TOKEN, FEATURE = "a scale per token", "keys per feature"
-APART, GROUPS = "so, without what keys share", "keys per feature, in groups"
+APART, GROUPS = "stripes away, per token", "keys per feature, groups"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
 
 
@@ -56,20 +56,13 @@ def test_the_best_of_all_keys_are_attention_and_one_key_is_its_value(seed):
     assert np.abs(one - np.take_along_axis(v, largest[..., None], axis=-2)).max() < 1e-12
 
 
-def cells(*words):
-    """Run the cells of the notebook that hold these words, without the model, and return what they define."""
-    names = {}
-    for cell in code_between("16", "# 16 ·", "## Try it"):
-        if any(word in cell for word in ("import attnlib as al", *words)) and "live." not in cell:
-            exec(cell, names)
-    return names
-
-
 def test_groups_are_seen_as_they_would_be_token_by_token():
     """A query of a text that is read at once sees each key as it stands when that query is the last token."""
     n, draw = 21, np.random.default_rng(7).normal
     q, k, v = draw(size=(3, 2, n, 64))
-    names = cells("def my_in_groups", "check.in_groups", "less_to_keep", "def in_turn")
+    (cell,) = [cell for cell in code_between("16", "# 16 ·", "## Try it") if "def in_turn" in cell]
+    names = {"np": np, "al": al, "rounded": rounded, "my_in_groups": in_groups, "verdict": check.in_groups(in_groups)}
+    exec(cell, names)
     for attention in (names["in_turn"](2, size=4), measures.waiting(2, 4)):
         at_once = attention(q, k, v, al.causal_mask(n))
         for i in range(n):
@@ -133,15 +126,13 @@ def test_what_the_text_says_of_fewer_keys_and_numbers():
     rotated = np.array([*smollm.recorded("latents")["rotated"].values()])
     assert (rotated > losses("everything", "float32") + 4).all()
     for rank in ("256", "192"):
-        ways = [losses(f"a latent, from {source}", f"rank {rank} of 384") for source in ("other texts", "the matrices")]
+        ways = [losses(f"latent from {source}", f"rank {rank}") for source in ("other texts", "matrices")]
         assert (ways[0] < ways[1] - 0.4).all()
 
 
 def test_windows_are_beaten_without_the_first_token_and_cost_more_on_code():
     for width in ("32", "64", "128"):
-        with_first, without = (
-            losses(family, f"{width} tokens") for family in ("a window and the first token", "a window")
-        )
+        with_first, without = (losses(family, f"{width} tokens") for family in ("window and first token", "a window"))
         assert (with_first < without).all()
 
 
@@ -152,8 +143,8 @@ def test_bytes_are_those_of_the_formula():
     assert size[FEATURE, "4 bits"] == round(90 * (2 * 32 + 4 + 4 * 64 / 208))
     waiting, ready = 16 * 64 * 4, 192 * (32 + 4 * 64 / 32)
     assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
-    assert size["a window and the first token", "64 tokens"] == round(46_080 * 65 / 208)
-    assert size["a latent, from other texts", "rank 256 of 384"] == 30 * 256 * 4
+    assert size["window and first token", "64 tokens"] == round(46_080 * 65 / 208)
+    assert size["latent from other texts", "rank 256"] == 30 * 256 * 4
 
 
 @pytest.mark.slow
@@ -168,7 +159,7 @@ def test_points_come_out_again():
         (APART, "3 bits"): speaker.using(
             grouped_attention=measures.without(measures.shared(speaker, smollm.TEXTS["prose"]), 3)
         ),
-        ("a latent, from the matrices", "rank 256 of 384"): measures.with_bases(
+        ("latent from matrices", "rank 256"): measures.with_bases(
             speaker, [basis[:, :256] for basis in measures.bases_of_matrices(speaker)]
         ),
     }

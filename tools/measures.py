@@ -586,7 +586,7 @@ def less_to_keep(speaker):
         found = {
             name: speaker.using(grouped_attention=without(shared(speaker, other_text(name)), b)) for name in texts.TEXTS
         }
-        points.append(point("so, without what keys share", f"{b} bits", size(b), found))
+        points.append(point("stripes away, per token", f"{b} bits", size(b), found))
     for b in (8, 4, 3, 2):
         other = speaker.using(attention=attending(partial(rounded, bits=b, axis=-2), partial(rounded, bits=b)))
         points.append(point("keys per feature", f"{b} bits", size(b, -2), other))
@@ -595,7 +595,7 @@ def less_to_keep(speaker):
         grouped = (n - late) * bytes_kept(GROUP, D_K, b, -2) + late * bytes_kept(late, D_K, 32)
         points.append(
             point(
-                "keys per feature, in groups",
+                "keys per feature, groups",
                 f"{b} bits",
                 HEADS * (grouped / n + bytes_kept(n, D_K, b)),
                 speaker.using(attention=waiting(b)),
@@ -605,14 +605,14 @@ def less_to_keep(speaker):
         points.append(point("a window", f"{w} tokens", whole * w / n, speaker.using(window=w)))
     for w in (16, 32, 64, 128):
         other = speaker.using(window=w, sink=1)
-        points.append(point("a window and the first token", f"{w} tokens", whole * (w + 1) / n, other))
+        points.append(point("window and first token", f"{w} tokens", whole * (w + 1) / n, other))
     for family, bases in (
-        ("a latent, from the matrices", bases_of_matrices(speaker)),
-        ("a latent, from other texts", bases_of_texts(speaker)),
+        ("latent from matrices", bases_of_matrices(speaker)),
+        ("latent from other texts", bases_of_texts(speaker)),
     ):
         for r in (320, 256, 192):
             other = with_bases(speaker, [basis[:, :r] for basis in bases])
-            points.append(point(family, f"rank {r} of 384", 4 * 30 * r, other))
+            points.append(point(family, f"rank {r}", 4 * 30 * r, other))
     return points
 
 

@@ -49,23 +49,23 @@ _ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate b
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 11)* Nine heads of queries share three heads of keys and values. How many vectors does a layer keep of a token?
-#
-# - **a** 18
-# - **b** 6
-# - **c** 6, and nine rows of weights
-#
-# **2.** *(notebook 02)* 5 is added to every score of a row. What becomes of its weights?
-#
-# - **a** nothing
-# - **b** the largest weight grows
-# - **c** all weights become more equal
-#
-# **3.** *(notebook 13)* A model may see a window of 8 tokens only, and its loss doubles. What brings most of it back?
+# **1.** *(notebook 13)* A model may see a window of 8 tokens only, and its loss doubles. What brings most of it back?
 #
 # - **a** a ninth token in the window
 # - **b** positions that begin at 0 in each window
 # - **c** the first token of the text
+#
+# **2.** *(notebook 12)* RoPE rotates the key of a token by its position. What becomes of its value?
+#
+# - **a** nothing
+# - **b** it is rotated, too
+# - **c** it is rotated the other way
+#
+# **3.** *(notebook 11)* Nine heads of queries share three heads of keys and values. How many vectors does a layer keep of a token?
+#
+# - **a** 18
+# - **b** 6
+# - **c** 6, and nine rows of weights
 
 # %%
 predict.before_16(None, None, None)  # a letter each: "a", "b" or "c"
@@ -80,21 +80,22 @@ predict.before_16(None, None, None)  # a letter each: "a", "b" or "c"
 # %%
 MINE = ""  # "Your text ..."
 TEXTS = smollm.TEXTS | ({"mine": MINE} if MINE else {})
+part = smollm.recorded("shared_part")
 
 
+# %%
 def judged(name, stored, writes="", **functions):
-    """Print the loss of the model with these functions on each text, or what is stored."""
+    """Print the loss with these functions on each text, or what is stored."""
     if speaker:
         other = speaker.using(**functions)
         stored = {text: other.loss(words) for text, words in TEXTS.items()}
         writes = writes and other.write(smollm.STORY, 16)
-    losses = "".join(f"  {text} {loss:.2f}" for text, loss in stored.items())
-    print(f"{name:32}{losses}")
+    told = (f"  {text.capitalize()} {loss:.2f}" for text, loss in stored.items())
+    print(f"{name:32}{''.join(told)}")
     if writes:
         print(f"   it writes:{' '.join(writes.split())[:60]!r}")
 
 
-part = smollm.recorded("shared_part")
 judged("everything is kept", part["loss"]["whole"])
 
 # %% [markdown]
@@ -202,7 +203,7 @@ predict.scale_per_feature(guess_scale)
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## 3 · What all keys share
 #
 # Take the mean of a head's keys over all tokens. How much of the keys' size is it?
@@ -273,7 +274,7 @@ live.keys_map(K, Q, tokens=words, row=27)
 # %%
 other = part["keys, from the prose"]
 print(f"of the mean square: its own mean {part['keys']:.2f}, the prose's {other:.2f}")
-three = ("a scale per token", "so, without what keys share", "keys per feature")
+three = ("a scale per token", "stripes away, per token", "keys per feature")
 rows = []
 for point in points:
     if point["family"] in three and point["name"] != "8 bits":
@@ -344,15 +345,16 @@ def in_turn(bits, size=32):
     return attention
 
 
+# %%
 by_name = {(point["family"], point["name"]): point for point in points}
 for bits in (4, 3, 2):
-    point = by_name["keys per feature, in groups", f"{bits} bits"]
+    point = by_name["keys per feature, groups", f"{bits} bits"]
     judged(f"{bits} bits, groups of 32", point["on"], attention=in_turn(bits))
 
 # %% [markdown]
 # In 3 and 2 bits that is better than one scale for the whole text, and no later token is needed.
 #
-# ### How wrong is a score?
+# ### Break it · A stripe in all keys
 #
 # Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. Each feature of a
 # rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their sum grows like $\sqrt{d_k}$, and
@@ -362,11 +364,12 @@ for bits in (4, 3, 2):
 # feature that lies 10 or 30 above 0.
 
 
-# %% jupyter={"source_hidden": true}
+# %%
 rng = np.random.default_rng(16)
 queries, crowd = rng.normal(size=(16, 256)), rng.normal(size=(15, 256))
 
 
+# %% jupyter={"source_hidden": true}
 def scored(d_k, bits, stripe, divided=True):
     q = queries[:, None, :d_k]  # (16, 1, d_k), a row each
     others = np.broadcast_to(crowd[:, :d_k], (16, 15, d_k))
@@ -377,6 +380,7 @@ def scored(d_k, bits, stripe, divided=True):
     return ways / np.sqrt(d_k) if divided else ways  # (3, 16, 16): way, query, key
 
 
+# %% jupyter={"source_hidden": true}
 def where_it_goes(d_k, bits, stripe):
     w = al.softmax(scored(d_k, bits, stripe)).mean(axis=1)  # (3, 16)
     return {"mean weight": np.stack([w[:, 0], w[:, 1:].sum(axis=1)], axis=1)}
@@ -468,14 +472,7 @@ rows = [("the true scores", "all", 1.0, *found["best"][3]["loss"].values())]
 for row in found["guessed"]:
     share = read.get(row["by"], "a sixteenth")
     rows.append((row["by"], share, row["recall"], *row["loss"].values()))
-names = [
-    "eight keys, guessed from",
-    "read of all keys",
-    "recall",
-    "Alice",
-    "prose",
-    "code",
-]
+names = ["eight keys by", "read of all keys", "recall", "Alice", "prose", "code"]
 plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
@@ -546,7 +543,7 @@ wrong = al.rope(q @ W.T, at) @ al.rope(c, at).T
 print(f"the latent rotated:           differs by {np.abs(wrong - true).max():.2f}")
 rotated = smollm.recorded("latents")["rotated"]
 print("this model with its latents rotated:", end="")
-print("".join(f"  {text} {loss:.2f}" for text, loss in rotated.items()))
+print("".join(f"  {text.capitalize()} {loss:.2f}" for text, loss in rotated.items()))
 
 # %% [markdown]
 # That is another model. So DeepSeek's models keep a second part beside the latent: a key of 64 features, shared by all heads, which is
@@ -658,12 +655,14 @@ if speaker:
 # %% [markdown]
 # ## Controls
 #
-# Scales in 16 bits, as bytes are counted, against scales that are not rounded:
+# By how much a loss moves if scales are stored in 16 bits, as bytes are counted, over the three texts and the four ways of section 2:
 
 # %%
-rows = []
-for row in scales:
-    name = f"{row['bits']} bits: keys per {row['keys']}, values per {row['values']}"
-    off = (row["float16"][text] - row["loss"][text] for text in row["loss"])
-    rows.append((name, *off))
-plot.table(["in 16 bits, less exact", "Alice", "prose", "code"], rows)
+for bits in (4, 3, 2):
+    off = [
+        abs(row["float16"][text] - row["loss"][text])
+        for row in scales
+        if row["bits"] == bits
+        for text in row["loss"]
+    ]
+    print(f"{bits} bits: mean {np.mean(off):.2f}, at most {max(off):.2f}")

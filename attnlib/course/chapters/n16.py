@@ -43,7 +43,8 @@ def latent_attention(query, latent, W_UK, W_UV, attn_mask=None):
 
 
 class _Rounded(Steps):
-    along = cached_property(lambda s: s.axis)  # over which a scale reaches
+    over = -1
+    along = cached_property(lambda s: s.over)  # over which axis a scale reaches
     lowest = cached_property(lambda s: s.x.min(s.along, keepdims=True))
     highest = cached_property(lambda s: s.x.max(s.along, keepdims=True))
     most = cached_property(lambda s: 2**s.bits - 1)
@@ -213,7 +214,7 @@ OWN = (
         "The result has the right shape, and it is rounded along the other axis.",
         "x is (n, d). What is left of it after min over axis -1: a number for each token, or for each feature?",
         "For each token. Over axis -2, the tokens, one is left for each feature.",
-        {"along": lambda s: -3 - s.axis},
+        {"along": lambda s: -3 - s.over},
         {"one": lambda s: lambda x: rounded(x, s.bits)},
     ),
     Mistake(
@@ -246,7 +247,7 @@ OWN = (
         "rounded_down",
         "numbers were rounded down",
         "The error is up to a whole step, and always to one side.",
-        "2.9 steps above the lowest: which level is the nearest?",
+        "Almost three steps above the lowest: which level is the nearest?",
         "The third. Use np.rint or np.round, not a cast to int and not np.floor.",
         {"whole": lambda s: np.floor(s.in_steps)},
         {"whole": lambda s: (s.x - s.lowest) // s.divisor},  # 2 where 3 steps are 2.9999
@@ -264,7 +265,7 @@ OWN = (
         "flat_slice_lost",
         "a slice of equal numbers had a step of 0 to divide by",
         "0 / 0 is NaN.",
-        "What is the step of a slice whose numbers are all 1.5?",
+        "What is the step of a slice whose numbers are all 7?",
         "0. Divide by 1 there, with np.where(step > 0, step, 1).",
         {"divisor": lambda s: s.step},
     ),
@@ -337,7 +338,7 @@ OWN = (
     Mistake(
         "best_off_by_one",
         "one key more were kept, or one fewer",
-        "The last place that counts is np.sort(scores)[..., -best].",
+        "The last that stays is the best-th largest score, itself among them.",
         "With best = 1: how many keys should be left in a row without ties?",
         "One. Keep scores that are at least the best-th largest, with >=.",
         *({"least": _off_by(n)} for n in (1, -1)),
@@ -414,10 +415,11 @@ EXERCISES = (
         (
             "Per slice you need two numbers: the lowest, and the step from one level to the next.",
             "lowest = x.min(axis, keepdims=True); step is the range divided by 2**bits - 1.",
-            "lowest + step * np.rint((x - lowest) / step), with 1 in place of a step of 0 below the line.",
+            "How many steps each number lies above the lowest, rounded by np.rint, times the step, plus the lowest. "
+            "Divide by 1 where the step is 0.",
         ),
         probes=_arrays_to_round(),
-        **asked("back", "x bits axis", of=_Rounded, axes=TOKEN_AXES),
+        **asked("back", "x bits over", of=_Rounded, axes=TOKEN_AXES),
     ),
     Function(
         "in_groups",
@@ -438,9 +440,9 @@ EXERCISES = (
         "or boolean, True = may attend; a query without a key gives 0.",
         (
             "Scores, scale and mask as in notebook 05. What comes between them and the softmax?",
-            "Which is the smallest score of a row that stays? np.sort(scores, axis=-1) has it.",
-            "least = np.sort(scores, -1)[..., -best, None], at most as many as there are keys; then scores below it "
-            "become -inf.",
+            "Which is the smallest score of a row that stays? A sorted row has it.",
+            "Sort each row; the least that stays is the best-th from the end, or the first where there are fewer keys. "
+            "Scores below it become -inf.",
         ),
         probes=_best_probes(),
         **asked("output", "q k v mask best", of=_Best, axes=OUTPUT_AXES),
@@ -482,19 +484,19 @@ QUESTIONS = (
 )
 
 RECALL = (
-    Question("bytes_of_a_token", right="b", tempting="a").because(
-        a="Several heads of queries share one head of keys and values, and queries are not kept.",
-        b="Two vectors a token, in each layer and each head of keys and values.",
-        c="Weights are used once and forgotten. What is asked for again are keys and values.",
-    ),
-    Question("row_shifted", right="a", tempting="b").because(
-        a="Numerator and denominator both get the factor e^5.",
-        b="That would be so if each score were multiplied by 5.",
-        c="Weights depend on differences of scores, and these stay.",
-    ),
     Question("window_needs_first", right="c", tempting="a").because(
-        a="Far words matter less than that: a window of 64 and the first token costs under 0.1.",
+        a="One token more hardly helps: the loss falls by less than 0.5.",
         b="The mask allows it, and positions go on as before.",
         c="Many heads park on the first token. Without it their weight falls on words that should not get it.",
+    ),
+    Question("value_not_rotated", right="a", tempting="b").because(
+        a="Only queries and keys meet in a score, so only they are rotated. Values are mixed as they are.",
+        b="Then an output would depend on where in the text its words stand. Notebook 13 lists that as a mistake.",
+        c="Nothing has to be undone: a value was never rotated.",
+    ),
+    Question("vectors_of_a_token", right="b", tempting="a").because(
+        a="Several heads of queries share one head of keys and values, and queries are not kept.",
+        b="A key and a value in each of three heads.",
+        c="Weights are used once and forgotten. What is asked for again are keys and values.",
     ),
 )
