@@ -376,7 +376,7 @@
   function piece() {
     // what to add where the next token is no whole word, as the text that follows shows
     const [[token]] = said().next, [whole] = said().writes?.trim().match(/^\p{L}+/u) ?? [""];
-    return token.trim() && whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
+    return whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
   }
 
   function line() {
@@ -388,7 +388,7 @@
       return `${mistaken() ? "This mistake" : "The whole model"} is recorded for layer ${state.layer + 1}, head ${state.head + 1} and <b class="query">${shown(item.words[state.query])}</b> alone${other}.`;
     }
     if (state.way === "no causal mask") return `Your sentence, read with this mistake: shown for its last word. ${touch ? "Tap" : "Point at"} other heads.`;
-    const stands = mistaken() ? "Your sentence, read with this mistake." : "Your sentence. This head stands out: few others look where it looks.";
+    const stands = mistaken() ? "Your sentence, read with this mistake." : "Your sentence, and the head that stands out most among the 270.";
     return `${stands} ${press} a word, or ${touch ? "tap" : "point at"} other heads.`;
   }
 

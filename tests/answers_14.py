@@ -225,6 +225,8 @@ WRONG = [
     ("online_softmax", "sum_not_rescaled", online(z="z + e.sum(-1, keepdims=True)")),
     ("online_softmax", "output_not_rescaled + sum_not_rescaled", online(factor="1.0")),
     ("online_softmax", "new_keys_against_old_maximum", online(e=f"np.exp(s - {OLD})")),
+    ("online_softmax", "new_keys_against_old_maximum", online(e="np.exp(s - np.where(np.isneginf(m), 0, m))")),
+    ("online_softmax", "one_tile_only", online(z="e.sum(-1, keepdims=True)", o="e @ v")),
     ("online_softmax", None, online(e="np.exp(s - m)")),  # nothing but NaN, from the first tile on
     ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)")),
     ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)", factor="1.0")),
@@ -235,8 +237,8 @@ WRONG = [
     ("online_softmax", "nan_on_blocked_tile", online(safe="new", end="o / z")),
     ("online_softmax", None, skipping_tiles),
     *[
-        ("online_softmax", None, lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
-        for f in (np.mean, np.sum)
+        ("online_softmax", id, lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
+        for id, f in (("outputs_averaged", np.mean), (None, np.sum))
     ],
     ("online_softmax", "tiles_kept", two_passes),
     ("online_softmax", "tiles_kept", kept_in_a_list),
@@ -247,12 +249,13 @@ WRONG = [
     ("online_softmax", "one_tile_only", returning_in_the_loop),
     ("online_softmax", "maximum_of_other_rows", online(new="np.maximum(m, s.max())")),
     ("online_softmax", None, online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))")),
+    ("online_softmax", None, online(new="np.maximum(m, np.abs(np.where(s > -np.inf, s, 0)).max(-1, keepdims=True))")),
     *[
         ("online_softmax", "divided_at_each_tile", online(o=o, end=end))
         for o in ["(factor * o + e @ v) / np.where((n := factor * z + e.sum(-1, keepdims=True)) > 0, n, 1)"]
         for end in ("o", OVER)
     ],
-    ("online_softmax", "no_maximum + one_tile_only", online(new="np.minimum(m, s.min(-1, keepdims=True))")),
+    ("online_softmax", None, online(new="np.minimum(m, s.min(-1, keepdims=True))")),
     ("online_softmax", "factor_inverted", online(factor="np.where(np.isneginf(m), 0.0, np.exp(safe - m))")),
     ("merge", "outputs_averaged", lambda outputs, lse, lengths: outputs.mean(axis=0)),
     ("merge", "argument_ignored", lambda outputs, lse, lengths: outputs.sum(axis=0)),
@@ -271,7 +274,7 @@ WRONG = [
     ("schedule", "first_query_decides", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")),
     ("schedule", "tiles_by_number", schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")),
     ("schedule", "shows_too_much", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")),
-    ("schedule", None, lambda *sizes: ~by_cells(*sizes)),
+    ("schedule", "visited_and_skipped_exchanged", lambda *sizes: ~by_cells(*sizes)),
     ("schedule", "last_tile_dropped", lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]),
     ("schedule", "constant_result", lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)),
     ("tiled", "output_not_rescaled", tiled(o="o + e @ v")),
@@ -287,6 +290,9 @@ WRONG = [
             keys="range(0, key.shape[-2] // block * block, block)",
         ),
     ),
+    ("tiled", "last_tile_dropped", tiled(rows="range(0, query.shape[-2] - block + 1, block)")),
+    ("tiled", "last_tile_dropped", tiled(keys="range(0, key.shape[-2] - block + 1, block)")),
+    ("tiled", "maximum_starts_at_zero", tiled(begin=0.0)),
     ("tiled", "no_scale", tiled(scale="1.0")),
     ("tiled", "argument_ignored", tiled(cut="np.True_")),
     ("tiled", None, keys_only),

@@ -112,9 +112,14 @@ WRONG = [
     ("context_mask", "causal_between_texts", context("np.broadcast_to(j <= i, (b, n_q, n_k))")),
     ("context_mask", "padding_and_letters_exchanged", context("j >= lengths[:, None, None]")),
     ("context_mask", "shows_too_much", context("j <= lengths[:, None, None]")),
+    ("context_mask", None, context("j < lengths[:, None]")),  # n_q is not read, as in right answers
+    ("context_mask", "mask_as_numbers", context("np.where(j < lengths[:, None, None], 0, -np.inf)")),
+    ("context_mask", "mask_as_numbers", context("1 * (j < lengths[:, None, None])")),
     ("context_mask", "nothing_hidden", context("np.ones((b, n_q, n_k), bool)")),
     ("context_mask", "letters_as_rows", context("np.repeat((j < lengths[:, None])[..., None], n_q, axis=-1)")),
     ("left_positions", "counted_from_the_padding", positions("np.tile(np.arange(n), (len(real), 1))")),
+    ("left_positions", None, positions("np.maximum(np.cumsum(real, -1) - 1.0, 0)")),  # floats pick no vector
+    ("left_positions", None, lambda real: torch.as_tensor(real).float().cumsum(-1).sub(1).clamp(min=0)),
     ("left_positions", "letters_from_one", positions("np.cumsum(real, -1)")),
     ("left_positions", "padding_at_minus_one", positions("np.cumsum(real, -1) - 1")),
     ("left_positions", "padding_at_minus_one", positions("np.arange(n) - (~real).sum(-1)[:, None]")),

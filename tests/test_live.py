@@ -176,6 +176,10 @@ def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_ch
         assert ("0.5000" in text) is not trained and text.startswith("The picture at step = 0, 9;")
 
 
+def test_every_view_is_among_those_that_are_tried():
+    assert {*VIEWS} == {*live.__all__} - {"LiveView", "progress", "readings"}
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_view_has_a_static_picture_names_and_large_text(name):
     view = VIEWS[name]()

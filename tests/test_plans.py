@@ -29,12 +29,12 @@ def test_an_unknown_plan_names_those_there_are():
         plans.read(GUIDE, "60")
 
 
-@pytest.mark.parametrize("name, minutes", [("45", 45), ("90", 90), ("half-day", 240)])
+@pytest.mark.parametrize("name, minutes", [("45", 40), ("90", 85), ("half-day", 240)])
 def test_a_plan_is_read_whole(name, minutes):
     plan = plans.read(GUIDE, name)
     assert plan.minutes == minutes
     assert [step.begins for step in plan.steps][:2] == [0, plan.steps[0].minutes]
-    assert plan.steps[0].number == "00" and plan.steps[-1].headings == ["Questions"]
+    assert plan.steps[0].number == "00" and plan.steps[-1].headings in (["Questions"], ["To take home"])
     assert plan.lead.endswith(".") and "|" not in plan.lead
     late = plans.bold(plan.lead.partition("If you are late,")[2])
     assert late and set(late) <= {heading for step in plan.steps for heading in step.headings}

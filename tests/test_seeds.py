@@ -73,7 +73,7 @@ def printed(number):
         ("01", "-> 1.999110 7.814124 0.273472"),
         ("01", "-> 1.992555 7.479636 0.735877"),
         # the sentence
-        ("01", "she.Anna = 1 she.saw = 0 she.Ben = 0 she.she = 2"),
+        ("01", "she · Anna = 1 she · saw = 0 she · Ben = 0 she · she = 2"),
         ("01", "she query [3, 2, 0] key [0, 1, 0] value [0, 0]"),
         ("01", "Anna [2, 3, 0, 2] saw [1, 0, 1, 0] Ben [0, 3, 0, 0] she [5, 0, 3, 2]"),
         ("01", "exp(5) = 148.4132 divided by 176.8878: 0.8390"),

@@ -28,8 +28,9 @@ def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():
         leads[title] = np.log(weights[:, 0] / weights[:, 1])
         up, down = (1 / (1 + np.exp(-leads[title] + h)) for h in (-1e-5, 1e-5))
         assert f"median slope {np.median(up - down) / 2e-5:.4f}" in read(view)
-        told = [text.text for text in panel.iter("text") if "leads" in text.text]
-        assert told == ["key 1 leads by 12", "key 0 leads by 12"]
+        assert f"median {np.median(up - down) / 2e-5:.4f}" in [text.text for text in panel.iter("text")]
+        told = [text.text for text in panel.iter("text") if " by " in text.text]
+        assert told[-2:] == ["key 1 leads by 12", "key 0 by 12"]
         (line,) = (part.get("points") for part in panel.iter("polyline"))
         across, height = np.array([point.split(",") for point in line.split()], dtype=float).T
         dots = np.array([[dot.get("cx"), dot.get("cy")] for dot in panel.iter("circle")], dtype=float)
@@ -362,6 +363,26 @@ def test_the_band_joins_those_that_nothing_beats():
     }
     joined = [tuple(map(float, point.split(","))) for point in band.get("points").split()]
     assert sorted(joined) == sorted(at[k] for k in range(len(given)) if k not in beaten) and len(joined) > 2
+
+
+def test_a_point_of_a_price_is_clicked_between_its_neighbours_and_told_when_a_key_chooses_it():
+    near = [{**ways()[0], "bytes": 100 + 10 * k, "loss": 3 + k / 50} for k in range(9)]
+    for root in parsed(live.price(near).picture.value):
+        squares = [
+            [float(rect.get(name)) for name in ("x", "y", "width", "height")]
+            for rect in root.iter("rect")
+            if rect.get("data-row") == "point"
+        ]
+        for k, (x, y, wide, high) in enumerate(squares):
+            assert all(abs(x - a) >= 5 or abs(y - b) >= 5 for a, b, *_ in squares[:k]) and 5 <= wide == high <= 24
+            assert all(
+                x + wide <= a + 0.2 or a + c <= x + 0.2 or y + high <= b + 0.2 or b + d <= y + 0.2
+                for a, b, c, d in squares[:k]
+            )
+    view = live.price(ways())
+    view.mouse.value = json.dumps({"what": "key", "row": "point", "i": 9, "column": "", "j": 0, "count": 1})
+    assert view.sliders["point"].value == 9 and view.readout.value == "&lt;my&gt; way, mine"
+    assert view.sliders["point"].readout_width <= 152  # beside it a phone has room for a rail
 
 
 def _points(root):

@@ -2,3 +2,34 @@
 // them the slides get the other keys back.
 const TURNS = ["PageDown", "PageUp", " "];
 window.addEventListener("keydown", ({ key }) => TURNS.includes(key) && document.activeElement?.matches("input") && document.activeElement.blur(), true);
+
+// Home and End move the first slider of a slide, which has the keys from then on. They never turn slides.
+const toEnd = (end) => () => {
+  const slider = [...document.querySelectorAll(".present input[type=range]")].find((one) => one.getClientRects().length);
+  if (!slider) return;
+  slider.focus();
+  slider.value = slider[end];
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+};
+const KEYS = { 36: toEnd("min"), 35: toEnd("max") };
+
+// What is moved or clicked in a picture of the speaker's window is so on the projector, too: it opened that window.
+const stills = () => [...document.querySelectorAll("[data-attnlib]")];
+const projector = parent !== window && parent.opener;
+const tell = ({ type, target, clientX, clientY, isTrusted }) => {
+  const still = target.closest?.("[data-attnlib]");
+  if (!still || (type === "click" && !isTrusted)) return;
+  const at = [...still.querySelectorAll("*")].indexOf(target), box = target.getBoundingClientRect();
+  const place = [(clientX - box.left) / box.width, (clientY - box.top) / box.height];
+  projector.postMessage(JSON.stringify({ namespace: "attnlib", type, still: stills().indexOf(still), at, place, value: target.value }), "*");
+};
+for (const type of projector ? ["input", "click"] : []) window.addEventListener(type, tell, true);
+window.addEventListener("message", ({ data }) => {
+  const { namespace, type, still, at, place, value } = typeof data === "string" && data.startsWith("{") ? JSON.parse(data) : {};
+  const target = namespace === "attnlib" && stills()[still]?.querySelectorAll("*")[at];
+  if (!target) return;
+  const box = target.getBoundingClientRect();
+  if (type === "input" && target.type === "range") target.value = value;
+  const where = { clientX: box.left + place[0] * box.width, clientY: box.top + place[1] * box.height };
+  target.dispatchEvent(type === "click" ? new MouseEvent(type, { bubbles: true, ...where }) : new Event(type, { bubbles: true }));
+});

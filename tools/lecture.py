@@ -2,16 +2,18 @@
 
     python -m tools.lecture 45        or 90, half-day
 
-Which cells make slides, plans.py says. Notes for the speaker (S) come from TEACHING, the picture tagged "board" from a
-notebook.
+Which cells make slides, plans.py says; what a slide shows in place of what its cell prints, lecture.toml. Notes for the
+speaker (S) come from TEACHING, where *Next slide.* parts those of a heading.
 """
 
 import argparse
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+import tomllib
 
 from . import plans
 from .build_notebooks import tagged
@@ -24,6 +26,7 @@ from .slides import coloured, in_reveal, shown
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
+TOLD = tomllib.loads((ROOT / "tools" / "lecture.toml").read_text("utf-8"))
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
@@ -61,8 +64,21 @@ def joined(opening, first, *rest):
 
 
 def minutes(step, plan):
-    """Return when a row of a plan begins and ends, and its headings."""
-    return f"**Minutes {step.begins} to {step.begins + step.minutes} of {plan.minutes}:** {', '.join(step.headings)}"
+    """Return when a row of a plan begins and ends."""
+    return f"**Minutes {step.begins} to {step.begins + step.minutes} of {plan.minutes}**"
+
+
+def plain(text):
+    return re.sub(r"[*`]", "", text)
+
+
+def terminal(cell, picture):
+    """Refuse a slide that shows what a terminal prints."""
+    if 'class="printed' in picture:
+        sys.exit(
+            f"a slide would show what a terminal prints. Fix: say in tools/lecture.toml what it shows of\n{cell.source}"
+        )
+    return picture
 
 
 def vote(question):
@@ -81,46 +97,56 @@ class Chapter:
         self.said = plans.said(guide, number)
 
     def notes(self, heading):
-        """Return what is said at a heading, "" for the opening."""
+        """Return what is said at each slide of a heading, "" for the opening."""
         said = [words for headings, words in self.said if heading in headings or not (heading or headings)]
-        return markdown("\n\n".join(said))
+        return [markdown(words) for words in "\n\n".join(said).split("*Next slide.*")]
 
-    def picture(self, cell):
+    def picture(self, cell, shows=None):
+        """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
         code = coloured(code) if tagged(cell, "slide-code") else ""
-        return code + "".join(shown(output, "") for output in cell.get("outputs", []))
+        pictures = [output for output in cell.get("outputs", []) if not shows or "image/png" in output.get("data", {})]
+        words = markdown(shows) if shows else ""
+        return terminal(cell, code + words + "".join(shown(output, "") for output in pictures))
 
-    def opening(self, before):
-        """Return the slide that leads from the notebook before to this one: its question, then its picture."""
-        notes = self.notes("")
+    def opening(self, before, answers):
+        """Return the slide that leads from the notebook before to this one: its question, then its picture.
+
+        It asks those parts of the question that `answers`, the words of the slides, hold an answer to.
+        """
+        notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        board = "".join(self.picture(cell) for cell in self.cells if tagged(cell, "board"))
-        notes += markdown("**For the board:**") + board if board else ""
         shows = "".join(self.picture(cell) for cell in self.sections[""] if tagged(cell, "slide"))
-        head, asks = f"{self.notebook.number} · {self.notebook.title}", plans.opening(self.sections[""])
-        return Slide(head, "", shows, notes, markdown(asks))
+        parts = TOLD["questions"].get(self.notebook.number)
+        asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
+        if parts and not asks:
+            sys.exit(f"{self.notebook.name}: no slide answers its question. Fix: [questions] in tools/lecture.toml.")
+        head = f"{self.notebook.number} · {self.notebook.title}"
+        return Slide(head, "", shows, notes, markdown(asks or plans.opening(self.sections[""])))
 
     def slides(self, heading):
-        """Return the slides of a section. Each carries the notes of the section."""
+        """Return the slides of a section, each with what is said at it."""
         cells = plans.section(self.sections, heading, self.notebook.name)
-        notes = self.notes(heading)
-        head = f"{self.notebook.number} · {heading}"
+        notes, head = self.notes(heading), f"{self.notebook.number} · {heading}"
         if tagged(cells[0], "exercise"):
-            return [self.exercise(heading, head, notes)]
-        found = []
-        for cell in plans.pictured(cells):
+            return [self.exercise(heading, head, notes[0])]
+        found, entries = [], TOLD["slides"].get(head, [])
+        pictured = plans.pictured(cells)
+        for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
             question, asked = plans.question_of(cell, cells)
-            told, question = vote(asked) if asked else "", markdown(question)
+            told, question = vote(asked) if asked else "", markdown(entry.get("asks") or question)
             if asked:
                 question = question.replace(f"<li><strong>{asked.right}</strong>", RIGHT.format(asked.right))
-            says = plans.sentence(cell, cells, self.cells)
-            picture = self.picture(cell)
+            kind, shown = ("again", plans.pictured(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
+            says = entry.get("says") or plans.sentence(cell, cells, self.cells)
+            picture = self.picture(shown, entry.get("shows"))
             if question and ALIVE in picture:
-                found.append(Slide(head, "", "", told + notes, question))
+                found.append(Slide(head, "", "", told, question))
                 question = told = ""
-            found.append(Slide(head, says, picture, told + notes, question))
-        return found
+            found.append(Slide(head, says, picture, told, question, kind))
+        notes += [""] * len(found)
+        return [slide._replace(notes=slide.notes + said) for slide, said in zip(found, notes, strict=False)]
 
     def exercise(self, heading, head, notes):
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
@@ -132,43 +158,55 @@ class Chapter:
 
 def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
-    words, notes = f"# {lead.rstrip('.')}\n\n{LICENCE}", markdown(rest or lead)
+    words, notes = f"# {lead.rstrip('.')}\n\n<p id='about'></p>\n\n{LICENCE}", markdown(rest or lead)
     return Slide(f"attnlib · {plan.title}", words, notes=notes, minutes=minutes(plan.steps[0], plan))
 
 
-def told(chapters, plan):
+def told(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
-    last, notes = plan.steps[-1], "" if address() else markdown("Write on the board where the notebooks are.")
-    words = markdown(f"{remember}\n\n{at_home(chapters)}")
+    last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
+    words = markdown(f"{remember}\n\n{at_home(chapters, home)}")
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
 
 
-def at_home(chapters):
+def at_home(chapters, home):
     """Return what a listener can do next, and where."""
-    numbers, where = ", ".join(chapter.notebook.number for chapter in chapters), address()
-    page = f" {where.words(SERIES[0].name)['page']}," if where else ""
+    numbers = ", ".join(chapter.notebook.number for chapter in chapters)
+    own = f"[your own sentence]({home})" if home else "your own sentence, in notebook 00"
     (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
     return (
-        f"**At home:**{page} notebooks {numbers} with their exercises. A check names your mistake. The way on leads to "
-        f"{speaks.number} · {speaks.title}, where a language model speaks through your own code."
+        f"**At home:** see where the same model looks in {own}. Then notebooks {numbers} with their exercises: a check "
+        f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
+        "through your own code."
     )
 
 
-def deck(name):
-    """Return the page of a plan."""
+def slides(name, home=None):
+    """Return the Plan of a name, and its slides; `home` is the page where one types a sentence."""
     guide = plans.GUIDE.read_text("utf-8")
     plan = plans.read(guide, name)
     chapters = {step.number: Chapter(guide, step.number) for step in plan.steps if step.number}
-    found, now = [cover(plan)], None
-    for step in plan.steps[:-1]:
-        slides = [Slide("attnlib", f"# {step.headings[0]}")]
-        if step.number:
-            before, now = now, chapters[step.number]
-            slides = [slide for heading in step.headings for slide in now.slides(heading)]
-            slides = slides if now is before else joined(now.opening(before), *slides)
-        found += [slide._replace(minutes=minutes(step, plan)) for slide in slides]
-    found.append(told(chapters.values(), plan))
+    rows = [
+        [slide for heading in step.headings for slide in chapters[step.number].slides(heading)]
+        if step.number
+        else [Slide("attnlib", f"# {step.headings[0]}")]
+        for step in plan.steps[:-1]
+    ]
+    answers = " ".join(slide.words for row in rows for slide in row)
+    found, before, opened = [cover(plan)], None, set()
+    for step, row in zip(plan.steps, rows, strict=False):
+        if step.number and step.number not in opened:
+            opened.add(step.number)
+            row = joined(chapters[step.number].opening(before, answers), *row)
+            before = chapters[step.number]
+        found += [slide._replace(minutes=minutes(step, plan)) for slide in row]
+    return plan, [*found, told(chapters.values(), plan, home)]
+
+
+def deck(name, home=None):
+    """Return the page of a plan; by default one types a sentence on the public site."""
+    plan, found = slides(name, home or (address().words("")["site"] if address() else None))
     return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(slide.html for slide in found))
 
 

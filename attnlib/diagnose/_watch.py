@@ -227,6 +227,7 @@ class Watch(TorchDispatchMode):
         if FEATURES not in stages or not {SCORES, WEIGHTS} & set(stages):
             return args
         at = i if stages[0] != FEATURES else j
+        # Some write V^T weights^T: there the weights come second, and turned.
         weights = args[at] if at == i else args[at].transpose(-1, -2)
         if self._fits(weights):
             eye = torch.eye(self.n_k, dtype=weights.dtype).repeat(weights.shape[-2] // self.n_q, 1)

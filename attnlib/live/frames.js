@@ -26,35 +26,32 @@
     return element;
   };
 
-  // A slider, and a row of options: (a control, what it does with a stop) -> [what stands in the page, what takes a stop].
+  // A slider, and a row of options: (a control, what it does with a stop) -> [what stands in the page, what takes a stop,
+  // what shows it].
   const slider = ({ name, labels, at }, moved) => {
     const rail = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
     const readout = made("output", { textContent: labels[at] });
     readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
     rail.ariaValueText = labels[at];
-    const take = (stop) => {
+    const set = (stop) => {
       rail.value = stop;
       readout.textContent = rail.ariaValueText = labels[stop];
-      moved(stop);
     };
-    rail.addEventListener("input", () => take(Number(rail.value)));
-    return [made("label", { className: "attnlib-control" }, name, rail, readout), take];
+    rail.addEventListener("input", () => moved(Number(rail.value)));
+    return [made("label", { className: "attnlib-control" }, name, rail, readout), moved, set];
   };
   let rows = 0;
   const options = ({ name, labels, at }, moved) => {
     rows += 1;
-    const take = (stop) => {
-      buttons[stop].checked = true;
-      moved(stop);
-    };
+    const set = (stop) => (buttons[stop].checked = true);
     const buttons = labels.map((_, stop) => {
       const button = made("input", { type: "radio", name: `attnlib-options-${rows}`, checked: stop === at });
-      button.addEventListener("input", () => take(stop));
+      button.addEventListener("input", () => moved(stop));
       return button;
     });
     const shown = buttons.map((button, stop) => made("label", {}, button, labels[stop]));
     const row = { className: "attnlib-control", role: "radiogroup", ariaLabel: name };
-    return [made("div", row, name, made("div", {}, ...shown)), take];
+    return [made("div", row, name, made("div", {}, ...shown)), moved, set];
   };
 
   const live = async (box) => {
@@ -80,7 +77,13 @@
       shown = now;
       tell();
     };
-    const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => show(shown.with(k, stop))));
+    // What moves alone brings the others back to where they stood, and they bring it back.
+    const moved = (k, stop) => {
+      const { alone } = knobs[k];
+      show(knobs.map(({ at, alone: other }, i) => (i === k ? stop : other === alone ? shown[i] : at)));
+      parts.forEach(([, , set], i) => set(shown[i]));
+    };
+    const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => moved(k, stop)));
     const controls = parts.map(([control]) => control);
     // A click on a cell, a word or a head takes the nearest stop of what it chooses.
     const chosen = (event) =>

@@ -40,6 +40,7 @@ class Knob(NamedTuple):
     stops: list[tuple[str, Any]]  # (label, value)
     at: Any  # the value where it stands
     choice: bool = False  # a row of options, and no slider
+    alone: bool = False  # moves only while those that are not stand where they stood at first
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -54,7 +55,8 @@ class Knob(NamedTuple):
         page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
         page["at"] = values.index(self.at)
         whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
-        return page | ({"values": values} if whole else {}) | ({"choice": True} if self.choice else {})
+        kinds = {"choice": self.choice, "alone": self.alone}
+        return page | ({"values": values} if whole else {}) | {kind: True for kind, has in kinds.items() if has}
 
 
 def packed(view: Any) -> str | None:
@@ -103,9 +105,10 @@ def knobs_of(view: Any) -> list[Knob]:
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
             places[name] = max(places.get(name, 0), count)
-    for name, at in view.picked.items() if view.clicks else ():
-        if at is not None and places.get(name, 0) > 1:
-            knobs.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
+    for name, at in view.picked.items():
+        if at is not None and places.get(name, 0) > 1 and name in (view.clicks or view.picked):
+            stops = [(view.name_of(name, i), i) for i in range(places[name])]
+            knobs.append(Knob(name, name, stops, at, alone=view.clicks is not None))
     return [knob for knob in knobs if len(knob.stops) > 1]
 
 
@@ -130,9 +133,14 @@ def _frames(view, knobs, picture):
     """Return what a page wants to know of all pictures of some controls."""
     keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     values = [[value for _, value in knob.stops] for knob in knobs]
+
+    def held(at):
+        alone = any(knob.alone and value != knob.at for knob, value in zip(knobs, at, strict=True))
+        return tuple(knob.at if alone and not knob.alone else v for knob, v in zip(knobs, at, strict=True))
+
     # The main control innermost: views keep what does not change with it.
     rounds = ((*at[-1:], *at[:-1]) for at in itertools.product(*values[1:], *values[:1]))
-    by_stops = {at: picture(keys, at) for at in rounds}
+    by_stops = {at: picture(keys, held(at)) for at in rounds}
     pictures = [by_stops[at] for at in itertools.product(*values)]
     at = [*itertools.product(*map(range, shape))].index(tuple(knob["at"] for knob in fields))
     frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}

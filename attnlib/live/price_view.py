@@ -1,5 +1,6 @@
 """The view of what a byte buys: the loss of each way to keep less against its bytes, and what the model then writes."""
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,12 +52,16 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     def render(point):
         return svg.layouts(*(picture.draw(point) for picture in pictures)), {}
 
-    labels = [(svg.cut(f"{way['name']}, {way['family']}", 30), k) for k, way in enumerate(ways)]
+    labels = [(svg.cut(f"{way['name']}, {way['family']}", 18), k) for k, way in enumerate(ways)]
     return _Price({"point": choice("point", labels, 0)}, render)
 
 
 class _Price(LiveView):
     hint = "Click a point, or choose it by Tab and arrow keys."
+
+    def _titles(self):
+        """Return the words for a point that was chosen by a key."""
+        return html.escape(self.sliders["point"].label, quote=False)
 
 
 def _way(given):
@@ -93,8 +98,7 @@ class _Picture:
         losses = [self.best, *(np.ceil(self.best / s + 1e-9) * s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5)), self.worst]
         for loss in _apart(losses, self.y, 18):
             yield f'<path d="M{LEFT} {self.y(loss)}h{self.right}" stroke="{LINE}" opacity="0.4"/>'
-            words = f"{loss:.3f}" if loss in (self.best, self.worst) else f"{loss:g}"
-            yield svg.text(LEFT - 6, round(self.y(loss)) + 4, words, size=12, anchor="end")
+            yield svg.text(LEFT - 6, round(self.y(loss)) + 4, f"{loss:.4g}", size=12, anchor="end")
         ticks = [m * 10**e for e in range(8) for m in (1, 2, 5)]
         for size in _apart([t for t in ticks if LEFT < self.x(t) < self.page.wide - 24], self.x, 50):
             yield f'<path d="M{self.x(size)} {TOP + HIGH}v5" stroke="{LINE}"/>'
@@ -112,7 +116,7 @@ class _Picture:
             yield f'<circle cx="{x}" cy="{y}" r="10" fill="{NEXT}"/>' * way["own"]
             yield _mark(self.families.index(way["family"]), x, y)
             near = [max(abs(x - a), abs(y - b)) for j, (a, b) in enumerate(self.at) if j != k]
-            side = min(max(min(near), 8), 24)  # as large as the neighbours leave room
+            side = min(max(min(near), 5), 24)  # as large as the neighbours leave room
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 60 + 19 * (k // self.across)
@@ -126,7 +130,8 @@ class _Picture:
         way, (x, y), top, rows = self.ways[point], self.at[point], self.card, max(map(len, self.texts))
         parts = [self.fixed]
         for family in self.families:
-            how = f'opacity="{1 if family == way["family"] else 0.4}" stroke="currentColor"'
+            weak, thick = (1, 2.5) if family == way["family"] else (0.4, 1)
+            how = f'stroke="currentColor" opacity="{weak}" stroke-width="{thick}"'
             parts.append(self._joined([k for k, one in enumerate(self.ways) if one["family"] == family], how))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         told = f"{way['name']}: loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"

@@ -116,16 +116,16 @@ def _drawn(title, panel):
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
     elements = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
-        svg.text(PANEL, 17, f"median slope {_slope(panel)}", size=12, anchor="end"),
         _axes(),
         svg.text(0, TOP + HIGH + 18, f"key 1 leads by {REACH}"),
-        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {REACH}", anchor="end"),
+        svg.text(PANEL, TOP + HIGH + 18, f"key 0 by {REACH}", anchor="end"),
         f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
         f'<polyline points="{_line(curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
     ]
     across, up = _x(panel.leads).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
-    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.32), "its slope", anchor="end")
+    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.41), "its slope,", anchor="end")
+    names += svg.text(PANEL - 4, _y(0.29), f"median {_slope(panel)}", anchor="end")
     return "".join([*elements, f'<g fill="{QUERY}">{dots}</g>{names}'])
 
 

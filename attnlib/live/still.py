@@ -93,6 +93,7 @@ def _moved(transform):
 
 
 def _shape(ax, element, at, held):
+    # The fill of a cell without a colour ends its attribute and begins another one.
     fill, stroke = held["fill"].split('"')[0], element.get("stroke", "none")
     fill, stroke = (LINE if colour == "currentColor" else colour for colour in (fill, stroke))
     dash = element.get("stroke-dasharray", "none")

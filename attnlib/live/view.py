@@ -95,15 +95,15 @@ class LiveView(VBox):
         What it calls a row.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
-    clicks : bool
-        Whether such a page stores what a click chooses.
+    clicks : tuple of str, or None
+        What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
     """
 
     hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
     fills: str | None = None
-    clicks = True
+    clicks: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -135,6 +135,7 @@ class LiveView(VBox):
         for slider in sliders.values():
             slider.observe(self._update, "value")
         self.mouse.observe(self._on_mouse, "value")
+        # Front ends drop a <script>, and run what a <style> does once it has loaded.
         script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
@@ -199,7 +200,7 @@ class LiveView(VBox):
         for name in chosen.keys() & self.picked.keys():
             if chosen[name] is not None:
                 arguments.whole(chosen[name], name, 0)
-        self._held = True
+        self._held = True  # several controls may move: one new picture, not one for each
         for name, number in chosen.items():
             if name in self.picked:
                 self.picked[name] = number

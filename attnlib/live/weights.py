@@ -226,7 +226,7 @@ def draw_static(
 def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mapping[str, Any], **labels: Any) -> Any:
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
     maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    moved = maps[column :: len(maps) // len(shown)]
+    moved = maps[column :: len(maps) // len(shown)]  # of each title the map in this column
     for ax, (title, weights) in zip(moved, shown.items(), strict=True):
         for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
             artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest

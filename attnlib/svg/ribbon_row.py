@@ -234,14 +234,14 @@ def _cell(place, token):
 
 def _words(place, looking, now):
     """Yield the words; the one that looks stands on a plate, and without it until somebody has guessed."""
-    for j, word in enumerate(place.words):
-        x, y, anchor = _at(place, j)
-        shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"'
-        drawn = f"{shape}>{escape(word)}</text>"
-        if j == looking:
-            marked = f'{shape} style="fill:#000000">{escape(word)}</text>'
-            drawn = _staged([marked], "stage", now) + _staged([drawn], "waits", now)
-        yield drawn
+    for name, marked in (("stage", looking), ("waits", None)):
+        drawn = []
+        for j, word in enumerate(place.words):
+            x, y, anchor = _at(place, j)
+            style = ' style="fill:#000000"' if j == marked else ""
+            shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"{style}'
+            drawn.append(f"{shape}>{escape(word)}</text>")
+        yield _staged(drawn, name, now)
     if place.narrow:
         yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
     else:

@@ -34,8 +34,8 @@ who
 # about Mary has come through attention.
 #
 # In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
-# of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. In a running notebook, click
-# another head or word. Heads that need nothing rest on the first word.
+# of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. Click
+# another word. (In a running notebook, another head, too.) Heads that need nothing rest on the first word.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
@@ -75,7 +75,7 @@ for stop in blank["stops"]:
 # %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
-_, ax = plot.subplots(figsize=(5.6, 4.25))
+_, ax = plot.subplots(figsize=(3.9, 3.6))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
     weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax

@@ -16,7 +16,7 @@ from attnlib.course import check, mine, predict, real_model
 from attnlib.examples import FEATURES, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-_, ax = plot.subplots(figsize=(4.6, 3.4))
+_, ax = plot.subplots(figsize=(4.4, 3.2))
 points = {"river": (2, 0), "money": (0, 2), "bank": (1, 1)}
 points |= {"river bank": (2.5, 1.5), "money bank": (1.5, 2.5)}
 style = {"arrowstyle": "-|>", "color": VALUE, "lw": 2, "shrinkA": 6, "shrinkB": 6}
@@ -66,20 +66,20 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # a **score**.
 
 
-# %% tags=["slide-code"]
+# %% tags=["slide"]
 def dot(a, b):
     return sum(p * q for p, q in zip(a, b, strict=True))
 
 
 river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
-print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
-print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
+print("bank · river =", dot(bank, river), "  bank · bank =", dot(bank, bank))
+print("bank · money =", dot(bank, money), "  bank · bank =", dot(bank, bank))
 
 # %% [markdown]
 # *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector.
 # What it takes is added to its own vector:
 
-# %% tags=["slide-code"] says="Equal scores get"
+# %% tags=["slide"] says="Compare, share, mix"
 for name, neighbour in (("river", river), ("money", money)):
     mixed = [0.5 * a + 0.5 * b for a, b in zip(neighbour, bank)]
     added = [a + b for a, b in zip(bank, mixed)]
@@ -109,7 +109,7 @@ for word, token in zip(WORDS, x):
 # %% tags=["slide"]
 she = 3  # words are counted from 0, as Python counts
 for word, token in zip(WORDS, x):
-    print(f"she.{word:4} =", dot(x[she], token))
+    print(f"she · {word:4} =", dot(x[she], token))
 
 # %% [markdown]
 # By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
@@ -149,38 +149,39 @@ def vector_times_matrix(vector, matrix):
 
 # %% jupyter={"source_hidden": true}
 def boxes(ax, left, y, numbers, colour="#ffffff"):
-    """Draw numbers side by side, each in a box."""
+    """Draw numbers side by side, each in a box; where none is filled, a 0 is left out."""
     look = {"boxstyle": "square,pad=0.4", "facecolor": colour, "edgecolor": "gray"}
     style = {"ha": "center", "va": "center", "family": "monospace", "bbox": look}
     for j, number in enumerate(numbers):
-        _ = ax.text(left + 1.2 * j, y, number, color=text_on(colour), **style)
+        shown = number if number or colour != "#ffffff" else " "
+        _ = ax.text(left + 1.35 * j, y, shown, color=text_on(colour), **style)
 
 
 # %% jupyter={"source_hidden": true}
 def draw_matrix(ax, left, name, W, columns, colour):
     """Draw a matrix, fill the rows of her features, and put their sum below."""
-    middle = left + 0.6 * (len(columns) - 1)
-    _ = ax.text(middle, 1.5, f"$W_{name[0].upper()}$", ha="center")
-    _ = ax.text(middle, -7.8, name, ha="center")
+    middle = left + 0.675 * (len(columns) - 1)
+    _ = ax.text(middle, 1.6, f"$W_{name[0].upper()}$", ha="center")
+    _ = ax.text(middle, -7.6, name, ha="center")
     for j, column in enumerate(columns):
-        _ = ax.text(left + 1.2 * j, 0.7, column, ha="center", fontsize=8.5)
+        _ = ax.text(left + 1.35 * j, 0.7, column, ha="center")
     for i, row in enumerate(W):
         boxes(ax, left, -i, row, colour if x[she][i] else "#ffffff")
-    boxes(ax, left, -6.7, vector_times_matrix(x[she], W), colour)
+    boxes(ax, left, -6.5, vector_times_matrix(x[she], W), colour)
 
 
-# %% jupyter={"source_hidden": true} tags=["board"]
-_, ax = plot.subplots(figsize=(5.7, 3.9))
+# %% jupyter={"source_hidden": true}
+_, ax = plot.subplots(figsize=(5.7, 3.5))
 for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
     _ = ax.text(-0.7, -i, feature, ha="right", va="center")
     boxes(ax, 0, -i, [number])
-_ = ax.text(0, 1.5, "she", ha="center")
-_ = ax.text(-0.7, -6.7, "sum of filled rows", ha="right", va="center", fontsize=8.5)
+_ = ax.text(0, 0.7, "she", ha="center")
+_ = ax.text(-0.7, -6.5, "sum", ha="right", va="center")
 draw_matrix(ax, 1.8, "query", W_Q, ("name", "female", "verb"), QUERY)
-draw_matrix(ax, 6, "key", W_K, ("name", "female", "verb"), KEY)
-draw_matrix(ax, 10.2, "value", W_V, ("who", "verb"), VALUE)
-title = "she, times three matrices"
-_ = ax.set(xlim=(-3.2, 12), ylim=(-7.9, 2), title=title), ax.axis("off")
+draw_matrix(ax, 6.2, "key", W_K, ("name", "female", "verb"), KEY)
+draw_matrix(ax, 10.6, "value", W_V, ("who", "verb"), VALUE)
+title = "she, times three matrices (an empty box is 0)"
+_ = ax.set(xlim=(-2.7, 12.6), ylim=(-7.9, 2), title=title), ax.axis("off")
 
 # %% [markdown]
 # Her query says: I look for a name, if possible a female one. Her key says: I can be found as female. Her value is zeros,
@@ -244,7 +245,7 @@ her_row
 # %%
 for word, key in zip(WORDS, K):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
-    print(f"Anna.{word:4} = {terms} = {dot(Q[0], key)}")
+    print(f"Anna · {word:4} = {terms} = {dot(Q[0], key)}")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.2 · A row of scores
@@ -359,7 +360,7 @@ weights = [softmax(row) for row in scores]  # (n_q, n_k)
 guess_two_names = None  # "a", "b" or "c"
 
 
-# %% tags=["slide"]
+# %% tags=["slide"] says=["Saw has found two", "She gets 1.451"]
 def weighted_sum(row, V):
     return [sum(w * value[c] for w, value in zip(row, V)) for c in range(len(V[0]))]
 

@@ -87,7 +87,7 @@ for d_k in (1, 4, 16, 64, 256, 1024):
     scaled = dots / np.sqrt(d_k)
     rows.append((d_k, dots.var(), dots.std(), scaled.var()))
 del q, k  # at d_k = 1024 they take 66 MB
-plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
+plot.table(["features d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 
 # %%
 predict.score_std(guess_std)
@@ -140,7 +140,9 @@ rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, keys0), (w1, keys1) = sharpness(d_k, 1), sharpness(d_k, 1 / np.sqrt(d_k))
     rows.append((d_k, w0, w1, keys0, keys1))
-plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
+plot.table(
+    ["features d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
+)
 
 # %% [markdown]
 # These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of

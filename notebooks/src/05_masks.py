@@ -115,7 +115,7 @@ shown = look_ahead(text)
 print(f"{count_right(text)} of {len(text) - 1} next words are right")
 _, ax = plot.subplots(figsize=(5.2, 4.1))
 labels = {"queries": text, "keys": text, "title": "set by hand: one position ahead"}
-ax = plot.attention_heatmap(shown.weights, **labels, ax=ax)
+ax = plot.attention_heatmap(shown.weights, **labels, places=None, ax=ax)
 
 # %% [markdown] tags=["predict"]
 # Row 0 has all its weight on *farmer*, the word it was asked to name.

@@ -28,5 +28,6 @@ window.first = {
   bar: () => document.querySelector("#bar").value,
   there: () => all("#ticks .there").length,
   guess: () => all("#ask button")[0].click(),
+  heats: () => all("#heads .heat").map((one) => one.getAttribute("opacity")),
   path: (i) => all("#ribbons-picture path")[i].getAttribute("d"),
 };

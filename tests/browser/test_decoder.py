@@ -83,11 +83,19 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     requests = watched(page)
     page.context.on("response", lambda answer: loaded.update({answer.url: int(answer.headers["content-length"])}))
     page.goto(f"{url}/read/13_it_speaks.html")
+    loaded.clear()
     page.get_by_text("The model reads on the first page").click()
     page.locator("#chips button").first.wait_for()
+    assert sum(loaded.values()) < 120_000, loaded
     assert not any("pyodide" in request for request in requests)  # nothing is fetched before it is asked for
-    loaded.clear()
     page.locator("#typed").fill(OWN)
+    page.get_by_role("button", name="Load the model, 110 MB").click()
+    page.locator("#said", has_text=" of 93 MB").wait_for(timeout=120_000)
+    page.get_by_role("button", name="Cancel").click()
+    page.wait_for_timeout(1000)  # what was asked for last may still come
+    loaded.clear()
+    page.wait_for_timeout(2000)
+    assert page.inner_text("#said").startswith("Cancelled.") and loaded == {}
     page.get_by_role("button", name="Load the model, 110 MB").click()
     page.locator("#own[data-state=loading]").wait_for()
     page.locator("#ask button", has_text="Mary").click()  # what is stored works meanwhile

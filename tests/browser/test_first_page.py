@@ -102,6 +102,7 @@ def test_every_sentence_asks_first_and_begins_as_trained_above_the_fold(with_mod
         page.locator("#ask p", has_text=sentence["ask"]).wait_for()
         assert page.locator("#ask button").all_inner_texts() == sentence["guess"] and page.inner_text("#blank") == ""
         assert page.locator("#ribbons-picture path[d^=M]").count() == 0 and not any(row(page))
+        assert f"#s={sentence['id']}&" in page.url or sentence is SENTENCES[0]  # a reload brings it again
         assert page.evaluate("first.inside('#ask', '#next')"), sentence["id"]
         page.locator("#ask button").last.click()
         said = STORED[sentence["id"]]["next"][0][0].strip()
@@ -200,7 +201,7 @@ def test_its_picture_is_that_of_the_notebooks(url, new_page):
         assert f"{word.strip()} {p:.2f}" in page.inner_text("#next-words").replace("\n", " ")
 
 
-def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
+def test_a_chip_a_word_a_head_and_the_slider_of_this_head(url, new_page):
     page = opened(new_page(1366, 768), url)
     page.locator("#chips button", has_text="A list that repeats").click()
     page.locator("#ask button", has_text="green").click()
@@ -217,13 +218,19 @@ def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
     page.mouse.click(box["x"] + box["width"] * (16 + 16.5 * 19.5) / 602, box["y"] + box["height"] * 10 / 200)
     page.mouse.move(1, 1)
     assert same(row(page), weights(STORED["red"], 17, 1, 3)) and "l=17&h=1&q=3" in page.url
+    others = page.evaluate("first.heats()")
     page.get_by_role("slider").press("Home")
     assert same(row(page), weights(STORED["red"], 17, 1, 3, d_k=1)) and "gather" in page.inner_text("#slider-says")
+    changed = [i for i, (a, b) in enumerate(zip(others, page.evaluate("first.heats()"), strict=True)) if a != b]
+    assert changed == [16 * 9]  # the grid shows the other heads as trained
 
     assert page.inner_text("#blank") == "blue"  # of this head alone no word is computed anew
     page.get_by_role("button", name="the whole model").click()
     assert same(row(page), STORED["red"]["stops"][0]["row"])
-    page.locator("#chips button", has_text="Who gets the drink?").click()
+
+
+def test_the_slider_of_the_whole_model_moves_the_next_word(url, new_page):
+    page = opened(new_page(1366, 768), url)
     page.locator("#ask button", has_text="Mary").click()
     page.get_by_role("button", name="the whole model").click()
     for key, stop in (("Home", 0), ("End", len(STOPS) - 1)):
@@ -263,6 +270,7 @@ def test_it_can_be_broken_and_mended(url, new_page):
         assert " ".join(stored["writes"].split()) in page.inner_text("#goes-on").replace(" ↵", "")
         assert "as trained" in page.inner_text("#grid-says")
     other = opened(new_page(1366, 768), page.url)  # a link brings a mistake, too
+    assert other.inner_text("#ask p").endswith(f"This link breaks the model: {short}.")
     guess(other)
     other.locator("#mistakes [aria-pressed=true]").wait_for()
     assert (row(other), other.inner_text("#goes-on")) == (row(page), page.inner_text("#goes-on"))
@@ -341,7 +349,7 @@ def test_kinds_of_heads_can_be_lit(url, new_page):
 
 def test_what_a_head_a_layer_and_the_divisor_are_is_said_where_they_first_appear(url, new_page):
     page = opened(new_page(1366, 768), url)
-    assert re.search(r"270 heads look back .* 30 layers, .* 9 heads each", page.inner_text("header p"))
+    assert re.search(r"270 heads look back: a head .* 30 layers, .* 9 heads each", page.inner_text("header p"))
     page.locator("#ask button", has_text="Mary").click()
     says = page.inner_text("#slider-says")
     assert "a head compares dk = 64 numbers" in says and "divided by √64 = 8" in says
@@ -359,8 +367,6 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page = opened(new_page(1366, 768), with_model())
     assert page.input_value("#typed") == SENTENCES[0]["text"]
     load(page)
-    page.locator("#chips button", has_text="In French").click()
-    assert page.input_value("#typed") == OWN  # what is waited for stays
     page.locator("#ribbons-picture .later").first.wait_for()  # words turn dark as they are read
     page.locator("#blank.said", has_text="head").wait_for()
     # It starts at the brightest head: the 42nd, which looks at the second word.
@@ -418,7 +424,7 @@ def test_loading_shows_how_far_it_is_and_can_be_cancelled(with_model, new_page):
     assert page.inner_text("#blank") == "the"
     page.locator("#chips button", has_text="In French").click()  # alive meanwhile
     page.locator("#ask button", has_text="noir").click()
-    assert page.inner_text("#blank") == "no" and page.input_value("#typed") == OWN
+    assert page.inner_text("#blank") == "no" and page.input_value("#typed") == OWN  # what is waited for stays
     page.get_by_role("button", name="Cancel").click()
     assert page.inner_text("#said").startswith("Cancelled.") and page.locator("#own[data-state=idle]").count() == 1
     assert page.get_by_role("button", name="Load the model, 110 MB").is_visible()

@@ -11,6 +11,7 @@ from views import KEYS, QUERIES, TEXT, TOKENS, attend, both_maps, one_row, stops
 import attnlib as al
 import attnlib.examples
 from attnlib import live
+from attnlib.course import smollm
 from attnlib.live import frames
 from attnlib.live import view as parts_of_a_view
 from tools.page import SCRIPT, STYLE
@@ -82,6 +83,28 @@ def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, 
     )
     shown = page.locator(".attnlib-live").inner_html()
     assert shown == page.locator("#kernel").inner_html() and problems == []
+
+
+def test_a_word_of_the_ribbons_is_chosen_while_the_slider_stands_where_it_stood(new_page, tmp_path):
+    view = live.ribbons(smollm.stops("blank"))
+    page, problems = opened(new_page(), tmp_path, view)
+    page.get_by_role("button", name="Mary").click()
+    slider, word = (page.get_by_role("slider", name=name) for name in ("d_k", "query"))
+
+    def shows(**values):
+        paths = re.compile(r'<path[^>]* d="([^"]*)"')
+        here, kernels = page.locator(".attnlib-live").inner_html(), view.draw(guess=1, **values)[0]
+        return paths.findall(here) == paths.findall(kernels)
+
+    slider.press("Home")
+    assert shows(d_k=1)
+    box = page.locator('.attnlib-across .attnlib-target[data-row="query"][data-first="9"]').bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert (slider.get_attribute("aria-valuetext"), word.get_attribute("aria-valuetext")) == ("64", "9 “John”")
+    assert shows(query=9) and "How much “John” looks at" in page.locator(".attnlib-live").inner_text()
+    slider.press("ArrowLeft")
+    assert (slider.get_attribute("aria-valuetext"), word.get_attribute("aria-valuetext")) == ("48", "13 “to”")
+    assert shows(d_k=48) and problems == []
 
 
 def test_a_choice_is_a_row_of_options_by_mouse_and_by_key(new_page, tmp_path):

@@ -93,6 +93,13 @@ OWN = (
         "Divide each number by 100.",
     ),
     Mistake(
+        "turned_round",
+        "the right numbers stood in reverse order",
+        "Each number then counts for another word, or another feature.",
+        "What does your first number belong to?",
+        "The order is that of the words, Anna first. In a key or an output it is that of its features.",
+    ),
+    Mistake(
         "divided_by_largest",
         "all were divided by the largest of them, not by the sum",
         "The largest weight is then 1, and the row sums to more.",
@@ -273,6 +280,7 @@ EXERCISES = (
             "feature_or_token": [k[ben], k[she]],  # only a name, only female: nobody can tell which it was
             "wrong_token": [k[1]],
             "column_instead_of_row": [k[:, 0], k[:, 1]],
+            "turned_round": [k[anna][::-1]],
         },
     ),
     Number(
@@ -289,6 +297,8 @@ EXERCISES = (
             "counted_from_one": [raw.scores[ben]],
             "wrong_token": [raw.scores[0], raw.scores[1]],
             "scaled_already": [scaled.scaled_scores[she]],
+            "scale_by_d_k": [raw.scores[she] / 3],
+            "turned_round": [raw.scores[she, ::-1]],
             "feature_left_out": [q[she, 0] * k[:, 0]],
             "query_met_others": [q[she] @ q.T, k[she] @ k.T, SENTENCE.x[she] @ SENTENCE.x.T],
         },
@@ -311,13 +321,14 @@ EXERCISES = (
             "exp_of_zero": [zeros_lost[0] / zeros_lost[0].sum()],
             "exp_not_divided": [exp],
             "divided_by_largest": [exp / exp.max(), raw.scores[she] / raw.scores[she].max()],
-            "in_per_cent": [100 * raw.weights[she].round(digits) for digits in (4, 3, 2)],
+            "in_per_cent": [100 * raw.weights[she].round(digits) for digits in (9, 4, 3, 2)],
             "too_few_digits": [raw.weights[she].round(digits) for digits in (1, 2)],
             "scaled_already": [scaled.weights[she]],
             "no_softmax": [raw.scores[she]],
             "no_exponential": [raw.scores[she] / raw.scores[she].sum()],
             "softmax_over_everything": [exp / np.exp(raw.scores).sum()],
             "argmax_instead_of_softmax": [np.eye(n)[anna]],
+            "turned_round": [raw.weights[she, ::-1]],
         },
     ),
     Number(
@@ -349,6 +360,7 @@ EXERCISES = (
             "keys_for_values": [scaled.weights[she] @ k],
             "no_exponential": [raw.scores[she] / raw.scores[she].sum() @ v],  # scaled ones give the same shares
             "weights_returned": [scaled.weights[she]],
+            "turned_round": [scaled.output[she, ::-1]],
         },
     ),
     Design(

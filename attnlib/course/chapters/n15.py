@@ -30,8 +30,10 @@ class _Steps(Steps):
 def _rows_settled(mask, lengths, written, n_k, n_q):
     """Return a mask as (b, n_q, n_k), with the right rows where the query is padding, since nobody reads these."""
     mask, right = np.asarray(mask), masks.padding_mask(lengths, n_k)
-    if mask.dtype != bool or mask.shape not in {(len(right), rows, n_k) for rows in (1, n_q)}:
+    if mask.shape not in {(len(right), rows, n_k) for rows in (1, n_q)}:
         return mask
+    if mask.dtype != bool:
+        return np.broadcast_to(mask, (len(right), n_q, n_k))
     return np.where(np.arange(n_q)[:, None] < np.asarray(written)[:, None, None], mask, right)
 
 
@@ -48,12 +50,15 @@ class _PartlyFree(Function):
     """A function of which some numbers are free: `settled` puts the right ones there, into (result, *arguments)."""
 
     settled: Callable
+    whole: bool = False  # must all numbers be whole?
 
     def adapt(self, answer):
         answer = super().adapt(answer)
 
         def settled(*args):
             result = answer(*args)
+            if self.whole and np.asarray(result).dtype in (np.float32, np.float64):
+                raise Unfit("Each position picks a vector, so it must be whole; yours are floats. Fix: .astype(int).")
             return result if result is None or result is ... else self.settled(result, *args)
 
         return settled
@@ -366,6 +371,7 @@ EXERCISES = (
         probes=_texts_at_the_right(),
         **asked("positions", "real", of=_Steps, axes=("texts", "letters")),
         settled=_places_settled,
+        whole=True,
     ),
     Function(
         "packed_mask",

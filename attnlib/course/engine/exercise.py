@@ -358,6 +358,8 @@ class Function(Exercise):
         for probe, before, right in zip(self.probes, outcomes, self.expected, strict=True):
             if i >= len(probe.args) or (other := another(probe.args[i])) is None:
                 continue
+            if before.values and before.values[0].shape != right.values[0].shape:
+                continue  # an argument that is missing may be a size alone, which a right answer need not read
             args = (*probe.args[:i], other, *probe.args[i + 1 :])
             expected = self.run(self.reference, args)
             if expected.kind or same(expected, right, probe.tolerance):

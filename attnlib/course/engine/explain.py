@@ -95,7 +95,7 @@ def plain(outcomes, expected, probes):
     looks = {
         PART: lambda x, y, tolerance: zeros_are_wrong and _is_part(x, y, tolerance),
         REARRANGED: lambda x, y, tolerance: x.size == y.size and close(np.sort(x, None), np.sort(y, None), tolerance),
-        FACTOR: lambda x, y, tolerance: close(x, (number if x.size == 1 else factor_between(x, y)) * y, tolerance),
+        FACTOR: lambda x, y, tol: x.any() and close(x, (number if x.size == 1 else factor_between(x, y)) * y, tol),
         REDUCED: _is_reduced,
     }
     with np.errstate(all="ignore"):

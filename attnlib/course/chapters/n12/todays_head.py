@@ -220,6 +220,14 @@ OF_STEPS = (
         {"position": lambda s: s.positions[0] + np.arange(len(s.positions))},
     ),
     Mistake(
+        "positions_from_one",
+        "every position is one too large",
+        "Two texts rotated alike still fit; keys of a cache that counts from 0 are one position off.",
+        "By which angle is a token at position 0 rotated?",
+        "By 0: use the numbers in `positions` as they are.",
+        {"position": lambda s: s.positions + 1},
+    ),
+    Mistake(
         "first_half_overwritten",
         "the second feature of a pair is computed from the first after its own rotation",
         "The first feature of the pair held its new value already when the second was computed.",

@@ -87,6 +87,7 @@ def tiled_probes():
         Probe(DEAD, (*one, dead(MASK), 2)),
         Probe("a whole tile of queries without a key", (*one, MASK & (np.arange(4) > 1)[:, None], 2)),
         Probe(HUGE, (3e3 * one[0], *one[1:], None, 2), 5e-3),
+        Probe("all scores near -1000", (one[0] + 20, one[1] - 20, one[2], None, 2)),
     )
 
 

@@ -1,5 +1,7 @@
 """Mistakes in attention that is computed in tiles (notebook 14)."""
 
+from functools import partial
+
 import numpy as np
 
 from ....core import softmax
@@ -15,6 +17,10 @@ def overwritten(tiles):
 def _softmax_of(tiles):
     scores, values = zip(*tiles, strict=True)
     return softmax(np.concatenate(scores, axis=-1)) @ np.concatenate(values, axis=-2)
+
+
+def _only_full(block, of, n, axis):
+    return range(0, n - n % block * (axis in of), block)
 
 
 STEP = (
@@ -41,6 +47,7 @@ STEP = (
         "z and o are sums of exp(s - a maximum). Is it the same one for all terms?",
         "It must be: after the factor exp(m - new) the old terms are measured against `new`, so use exp(s - new).",
         {"new_terms": lambda s: lambda scores, before, m: np.exp(scores - np.where(np.isneginf(before), m, before))},
+        {"new_terms": lambda s: lambda scores, before, m: np.exp(scores - np.where(np.isneginf(before), 0, before))},
     ),
     Mistake(
         "tile_maximum",
@@ -144,6 +151,7 @@ STEP = (
         "After the last tile: which of your variables still hold something of the first?",
         "m, z and o should. Store the new maximum, add to z and o, and return after the loop.",
         {"carried": lambda s: lambda largest: -np.inf},
+        dict.fromkeys(("keep_sum", "keep_output"), lambda s: lambda factor: 0.0),
         {"online": lambda s: next(softmax(x) @ v for x, v in s.tiles)},
     ),
 )
@@ -151,11 +159,12 @@ STEP = (
 MERGE = (
     Mistake(
         "outputs_averaged",
-        "the outputs are averaged: every worker has the same share",
-        "A worker whose keys nobody looks for counts as much as the one that holds the answer.",
-        "Two workers, and all large scores are with the first. What should the output be near to?",
-        "To that of the first. Its share is its part of the sum of exponentials: exp(L) over the sum of all exp(L).",
+        "the outputs of all parts are averaged, of tiles or of workers: every part has the same share",
+        "A part whose keys nobody looks for counts as much as the one that holds the answer.",
+        "Two parts, and all large scores are in the first. What should the output be near to?",
+        "To that of the first. Its share is what it has of the sum of all exponentials.",
         {"shares": lambda s: np.full(s.lse.shape, 1 / len(s.lse))},
+        {"online": lambda s: np.mean([softmax(x) @ v for x, v in s.tiles], axis=0)},
     ),
     Mistake(
         "weighted_by_length",
@@ -209,7 +218,15 @@ SCHEDULE = (
         "7 tokens in tiles of 2: how many tiles?",
         "Four. range(0, n, b) has them all, n // b does not.",
         {"tiles_of": lambda s: lambda b: np.arange(s.n // b) * b},
-        {"starts": lambda s: lambda n: range(0, n - n % s.block, s.block)},
+        *({"starts": lambda s, of=of: partial(_only_full, s.block, of)} for of in ("queries keys", "queries", "keys")),
+    ),
+    Mistake(
+        "visited_and_skipped_exchanged",
+        "True stands at the tiles that can be skipped, and False at those with an allowed cell",
+        "Every query then meets the keys alone that it must not see.",
+        "The first tile holds query 0 and key 0. May query 0 see key 0?",
+        "It may, so the entry [0, 0] is True.",
+        {"visits": lambda s: s.first[1] > s.first[0] + s.b_q - 1},
     ),
 )
 

@@ -80,14 +80,14 @@ class TiledSteps(OnlineSteps):
     visited = staticmethod(np.any)  # from what the mask of a tile allows
 
     # The first rows of tiles, of so many queries or keys.
-    starts = cached_property(lambda s: lambda n: range(0, n, s.block))
+    starts = cached_property(lambda s: lambda n, axis: range(0, n, s.block))
 
     @cached_property
     def in_tiles(self):
         output = np.zeros((*self.q.shape[:-1], self.v.shape[-1]))
-        for i in self.starts(self.q.shape[-2]):
+        for i in self.starts(self.q.shape[-2], "queries"):
             rows = slice(i, i + self.block)
-            keys = [slice(j, j + self.block) for j in self.starts(self.k.shape[-2])]
+            keys = [slice(j, j + self.block) for j in self.starts(self.k.shape[-2], "keys")]
             tiles = [
                 (self.masked_scores[..., rows, now], self.v[..., now, :])
                 for now in keys

@@ -1,0 +1,148 @@
+"""A lecture keeps what it promises: its questions are answered, its clock holds, and no slide is a terminal."""
+
+import re
+from html import unescape
+
+import nbformat
+import pytest
+
+from attnlib.course import PREDICTIONS
+from tools import lecture, plans
+from tools.page import markdown
+
+GUIDE = plans.GUIDE.read_text("utf-8")
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+MOST_NUMBERS = {"45-minute lecture": 60, "90-minute lecture": 60, "Half day": 100}
+
+
+@pytest.fixture(scope="module", params=plans.names(GUIDE))
+def planned(request):
+    """Return the Plan of each lecture, and its slides."""
+    return lecture.slides(request.param)
+
+
+def heading(slide):
+    return slide.head.partition(" · ")[2]
+
+
+def words(html):
+    """Return the words of some HTML, and of its figures."""
+    return unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL))
+
+
+def late(plan):
+    """Return the headings that a speaker leaves out who is late."""
+    return set(plans.bold(plan.lead.partition("If you are late,")[2]))
+
+
+def unanswered(slides):
+    """Return the questions that open a notebook on these slides, and that no slide after answers."""
+    found = []
+    for asked, answer in (part for parts in lecture.TOLD["questions"].values() for part in parts):
+        html = markdown(asked).strip().removeprefix("<p>").removesuffix("</p>")
+        for i, slide in enumerate(slides):
+            answers = " ".join(lecture.plain(later.words) for later in slides[i:])
+            if html in slide.question and lecture.plain(answer) not in answers:
+                found.append(asked)
+    return found
+
+
+def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
+    plan, slides = planned
+    openings = {slide.head[:2] for slide in slides if slide.question} - {""}
+    assert openings >= {step.number for step in plan.steps if step.number}
+    assert unanswered(slides) == []
+    assert unanswered([slide for slide in slides if heading(slide) not in late(plan)]) == []
+
+
+def test_a_question_without_its_answer_is_not_asked():
+    guide = lecture.Chapter(GUIDE, "05")
+    assert "raise no error" not in guide.opening(None, "Where the mask is False, ...").question
+    assert "raise no error" in guide.opening(None, "A mask with two axes ...").question
+    with pytest.raises(SystemExit, match=r"05_masks: no slide answers its question. Fix: \[questions\]"):
+        guide.opening(None, "")
+
+
+def test_the_rescue_keeps_the_whole_formula(planned):
+    plan, slides = planned
+    assert any(r"\frac{Q K^T}{\sqrt{d_k}}" in slide.words for slide in slides if heading(slide) not in late(plan))
+
+
+def test_a_short_lecture_ends_where_it_began():
+    _, slides = lecture.slides("45")
+    first, again = [slide for slide in slides if "attnlib-still" in slide.picture and slide.head.startswith("00")]
+    assert first.picture == again.picture and (first.kind, again.kind) == ("", "again")
+    assert slides.index(first) == 1 and slides.index(again) == len(slides) - 2
+    assert "Left end" in slides[-3].question and "your own sentence" in slides[-1].picture
+
+
+def test_no_slide_shows_what_a_terminal_prints(planned):
+    for slide in planned[1]:
+        assert "printed" not in re.findall(r'class="(\w+)', slide.picture), slide.head
+    cell = nbformat.v4.new_code_cell("x", outputs=[nbformat.v4.new_output("stream", text="[[1 0]]")])
+    with pytest.raises(SystemExit, match=r"what a terminal prints. Fix: say in tools/lecture.toml"):
+        lecture.Chapter(GUIDE, "01").picture(cell)
+    assert "<strong>1</strong>" in lecture.Chapter(GUIDE, "01").picture(cell, "**1**")
+
+
+def test_no_slide_has_sixty_numbers(planned):
+    plan, slides = planned
+    for slide in slides:
+        numbers = NUMBER.findall(words(slide.question + slide.picture) + slide.words)
+        assert len(numbers) < MOST_NUMBERS[plan.title], (slide.head, len(numbers))
+
+
+def test_each_number_that_a_slide_shows_is_printed_by_its_cell():
+    chapters = {}
+    for name, entries in lecture.TOLD["slides"].items():
+        number, _, title = name.partition(" · ")
+        chapter = chapters.setdefault(number, lecture.Chapter(GUIDE, number))
+        cells = plans.pictured(plans.section(chapter.sections, title, number))
+        assert len(entries) <= len(cells), name
+        for cell, entry in zip(cells, entries, strict=False):
+            printed = " ".join(output.get("text", "") for output in cell.outputs) + cell.source
+            texts = " ".join(source.source for source in chapter.sections[title])
+            known = {float(one) for one in NUMBER.findall(printed + texts)}
+            assert {float(one) for one in NUMBER.findall(entry.get("shows", ""))} <= known, (name, entry["shows"])
+
+
+def test_each_slide_of_a_heading_has_its_own_notes(planned):
+    plan, _ = planned
+    for step in plan.steps:
+        chapter = lecture.Chapter(GUIDE, step.number) if step.number else None
+        for title in step.headings if chapter else ():
+            if not title.startswith("Exercise"):
+                said = [one for one in chapter.notes(title) if one.strip()]
+                assert len(said) == len(chapter.slides(title)), (step.number, title)
+
+
+def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
+    plan, slides = planned
+    for step in plan.steps:
+        row = [slide for slide in slides if slide.minutes == lecture.minutes(step, plan)]
+        oral = sum(int(n) for slide in row for n in re.findall(r"\((\d) min\)", slide.notes))
+        votes = sum("Vote first." in slide.notes for slide in row)
+        shown = sum(slide.kind != "exercise" for slide in row) / 3  # a slide takes twenty seconds at least
+        assert oral + 2 * votes + shown <= step.minutes, (step, oral, votes)
+
+
+def test_the_notes_reply_to_each_wrong_letter():
+    question = PREDICTIONS["score_std"]
+    told = lecture.vote(question)
+    assert "Right is <strong>b</strong>" in told and question.why["b"] not in told
+    assert told.count("<li>") == 2 and question.why["a"] in told and question.why["c"] in told
+
+
+def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
+    asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
+    assert lecture.joined(asks, first, first) == [first._replace(notes="ab", question="?"), first]
+    for other in (first._replace(question="?"), first._replace(kind="exercise")):
+        assert lecture.joined(asks, other) == [asks, other]
+
+
+@pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
+def test_the_last_slide_says_where_to_go(home):
+    *_, last = lecture.slides("45", home)[1]
+    assert "notebooks 00, 01, 02, 03 with their exercises" in last.html and "13 · it speaks" in last.html
+    assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)
+    assert ("Write on the board" in last.html) == (home is None)
