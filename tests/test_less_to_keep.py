@@ -167,3 +167,31 @@ def test_points_come_out_again():
         assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.03), name
     found = measures.some_keys(speaker)
     assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
+
+
+def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
+    names = {"np": np, "al": al, "rounded": rounded}
+    for cell in code_between("16", "### Break it", "## 4 ·"):
+        if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
+            exec(cell, names)
+    scored = names["scored"]
+
+    def noise(d_k, **options):
+        whole, _, few = scored(d_k, 2, 0, **options)
+        return (few - whole).std(axis=-1).mean()
+
+    assert max(noise(d_k) for d_k in (16, 32, 64, 128, 256)) < 1.2 * min(noise(d_k) for d_k in (16, 32, 64, 128, 256))
+    assert noise(256, divided=False) == pytest.approx(16 * noise(256))
+    plain, striped = (al.softmax(scored(64, 2, stripe))[..., 0].mean(axis=-1) for stripe in (0, 30))
+    assert plain.min() > 0.9 and striped[1] < 0.3 and abs(striped[2] - plain[2]) < 1e-9 > abs(striped[0] - plain[0])
+
+
+@pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])
+def test_a_rotated_latent_is_no_rotated_key(seed, d):
+    draw, at = np.random.default_rng(seed).normal, np.arange(7)
+    q, c, W = draw(size=(7, d)), draw(size=(7, 2 * d)), draw(size=(2 * d, d)) / np.sqrt(2 * d)
+    true = al.rope(q, at) @ al.rope(c @ W, at).T
+    wrong = al.rope(q @ W.T, at) @ al.rope(c, at).T
+    assert (
+        np.abs(wrong - true).max() > 1 and np.abs(np.diag(wrong) - np.diag(true)).max() < 1e-10
+    )  # distance 0 is right
