@@ -163,6 +163,8 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     view.mouse.value = json.dumps(mouse)  # another head: the slider is that head's
     assert view.sliders["way"].value == 0 and np.array_equal(view.shown["weights"], maps[24, 4])
     assert "Layer 25, head 5: to looks at Mary with 0.81" in re.sub(" +", " ", read(view))
+    framed = re.compile("Layer (\\d+), head (\\d+): 0.81. Largest")  # of the grid, which no slider moves
+    assert framed.findall(view.picture.value) == [("25", "5")]
     view.mouse.value = json.dumps({"what": "click", "count": 2, "row": "query", "i": 9, "column": "", "j": 0})
     assert f"“John” looks at “When”: {maps[24, 4, 9, 0]:.4f}" in view.picture.value
 

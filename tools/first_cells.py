@@ -25,7 +25,7 @@ SETUP_AT_HOME = """\
 from importlib.util import find_spec
 
 if not find_spec("attnlib"):
-    raise ImportError("attnlib is missing. Its folder belongs beside this notebook; in a clone: make lab")"""
+    raise ImportError("attnlib is missing beside this notebook. In a clone: make lab")"""
 SETUP_TORCH = """
 if not find_spec("torch"):
     how = "Saved outputs: reload before saving. To run it: {where}."

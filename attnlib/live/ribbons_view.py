@@ -86,6 +86,7 @@ class _Ribbons(LiveView):
         self.held, self.given = held, given
         self.text = controls["sentence"].value if "sentence" in controls else None
         self.fills = "guess" if "guess" in controls else None
+        self._grid: tuple[Any, str] = (None, "")  # the last one: no slider moves it, and it takes most of the time
         picked = {"query": query, "layer": held.layer - 1, "head": held.head - 1}
         names = [*controls, *picked]
         super().__init__(
@@ -131,7 +132,10 @@ class _Ribbons(LiveView):
         for name, control in self.sliders.items() if self.fills else ():  # the question alone, then all others
             control.layout.display = "" if (name == "guess") == waits else "none"  # JupyterLite drops a None
         if not waits:
-            below = _said(held, row, query, (layer, head), d_k, way) + _heads(held, query, (layer, head))
+            shown = self.text, query, layer, head
+            if shown != self._grid[0]:
+                self._grid = shown, _heads(held, query, (layer, head))
+            below = _said(held, row, query, (layer, head), d_k, way) + self._grid[1]
             drawn += f'<div class="attnlib-said" data-stage="1">{below}</div>'
         return drawn, {"weights": stop.weights}
 
@@ -163,7 +167,7 @@ def _said(held, row, query, head, d_k, way):
     most = plate(top, svg.visible(held.words[top])) if top == query else svg.named(held.words, top, plate)
     told += f" Most goes to {most}: {row[top]:.2f}."
     if not way and d_k != held.own:
-        told += " The next word is not computed anew: it is that of the model as trained."
+        told += " The next word stays that of the model as trained."
     looks = svg.describe_row(held.words, row, query, plate)
     return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {looks} {told}</p>"
 
@@ -177,7 +181,7 @@ def _heads(held, query, head):
         return ""
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
     key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
-    looks, at = (svg.cut(svg.visible(words[j]), 8) for j in (query, key))
-    title = f"How much “{looks}” looks at “{at}”, in {rows[..., 0].size} heads as trained"
+    looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
+    title = f"How much “{looks}” looks at {at}, in {rows[..., 0].size} heads as trained"
     drawn = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
     return f'<div class="attnlib-heads">{drawn}</div>'

@@ -166,11 +166,12 @@ def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
     """Return in words where a word looks, as lite/sentence.js says it; `mark` writes the word at a place.
 
     >>> describe(["a", "b", "c"], [0.1, 0.6, 0.3], 2)
-    '“c” looks at “b” with 0.60; 0.10 on the first word, 0.30 on itself.'
+    '“c” looks at “b” with 0.60 of its attention; 0.10 on the first word, 0.30 on itself.'
     """
     asks, falling = mark(query, visible(words[query])), sorted(range(len(words)), key=lambda j: -weights[j])
     far = [j for j in falling if j not in (0, query) and weights[j] >= NUMBERED][:2]
-    others = ", ".join(f"at {named(words, j, mark)} with {weights[j]:.2f}" for j in far)
+    units = " of its attention", ""
+    others = ", ".join(f"at {named(words, j, mark)} with {weights[j]:.2f}{u}" for j, u in zip(far, units, strict=False))
     rest = f"{weights[0]:.2f} on the first word, {weights[query]:.2f} on itself"
     if not query:
         return f"{asks} has only itself to look at."

@@ -783,9 +783,9 @@ print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max
 # **Goal.** In `*ABCA` the last A has an A in front of it, and right behind that one sails B: give the last A the flag B. Do
 # so for each ship that has its own flag in front. *12 minutes, hard.*
 #
-# With several such flags it receives their mean; with none, its row is free. One layer can't do that, because a ship B doesn't know that
-# it sails behind an A. So there are two layers, both causal. The first one adds what it finds to $x$, and the second one reads
-# the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
+# With several such flags it receives their mean; with none, its row is free. A ship B does not know that it sails behind an A. So
+# there are two layers, both causal: the first one tells each ship, and the second one looks for who was told. The first adds
+# what it finds to $x$, and the second reads the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
 #
 # `my_next()` returns both layers, `(W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2)`. $W_{V1}$ is (20, 20): its rows say what is
 # read, its columns where it is written. $W_{V2}$ is (20, 5): the five numbers of a flag. The output must be right to 0.05.

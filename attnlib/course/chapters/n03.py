@@ -127,16 +127,14 @@ def _surprise(w, axis=-1, log=np.log):
 
 
 OWN = (
-    Mistake(
-        "std_instead_of_variance",
+    Mistake("std_instead_of_variance").as_if(
         "it gives the standard deviation",
         "It grows with sqrt(d_k), where the variance grows with d_k.",
         "How does the result change if all numbers are doubled?",
         "The variance grows fourfold, the standard deviation twofold. Square it, or take np.var.",
         {"variance": lambda s: np.std(s.raw_scores)},
     ),
-    Mistake(
-        "variance_per_query",
+    Mistake("variance_per_query").as_if(
         "it gives one variance per query, or per key",
         "An array, where one number for all scores is asked for.",
         "Along which axes do you average?",
@@ -144,8 +142,7 @@ OWN = (
         {"variance": lambda s: np.var(s.raw_scores, axis=-1)},
         {"variance": lambda s: np.var(s.raw_scores, axis=0)},
     ),
-    Mistake(
-        "mean_of_row_variances",
+    Mistake("mean_of_row_variances").as_if(
         "it takes the variance of each row, or column, and averages those",
         "Each row is then measured about its own mean, and what sets the rows apart is lost.",
         "The rows are [1, 1] and [5, 5]. What is the variance of these four numbers, and what does your code give?",
@@ -156,16 +153,14 @@ OWN = (
             for n in (0, 1)
         ),
     ),
-    Mistake(
-        "mean_of_squares",
+    Mistake("mean_of_squares").as_if(
         "it gives the mean of the squares",
         "That is the variance only where the mean is 0. A variance is taken about the mean.",
         "What is the variance of scores that are all 5?",
         "It is 0. Subtract the mean of all scores before you square.",
         {"variance": lambda s: (s.raw_scores**2).mean()},
     ),
-    Mistake(
-        "matching_pairs_only",
+    Mistake("matching_pairs_only").as_if(
         "it scores query i with key i only",
         "Only these few of all scores are used. Where n_q and n_k differ there may be an error.",
         "4 queries and 3 keys: how many scores are there?",
@@ -175,24 +170,21 @@ OWN = (
         {"variance": lambda s: np.diag(s.raw_scores).var()},
         {"variance": lambda s: np.diag(s.raw_scores).var(ddof=1)},
     ),
-    Mistake(
-        "zero_times_log_zero",
+    Mistake("zero_times_log_zero").as_if(
         "it takes the logarithm of 0",
         "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
         "What does your code do with [0.5, 0.5, 0]?",
         "ln 0 is -inf, and 0 times that is NaN. Put 1 in place of the 0 inside the logarithm.",
         _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),
     ),
-    Mistake(
-        "row_with_zero_lost",
+    Mistake("row_with_zero_lost").as_if(
         "a row with a weight of 0 has the entropy 0",
         "0 times ln 0 is NaN, and so is the sum. Made to 0 after the sum, the other weights of the row are lost.",
         "What should the entropy of [0.5, 0.5, 0] be, and what does your code give?",
         "It should be ln 2. Mend each product before the sum, or the weight inside the logarithm.",
         _entropy_by(lambda w: np.nan_to_num(-(w * _log(w)).sum(axis=-1))),
     ),
-    Mistake(
-        "log2_instead_of_ln",
+    Mistake("log2_instead_of_ln").as_if(
         "it takes the logarithm to base 2",
         "Bits, not nats: every entropy is 1.44 times as large.",
         "What should the entropy of ten equal weights be?",
@@ -200,8 +192,7 @@ OWN = (
         _entropy_by(lambda w: _surprise(w, log=np.log2)),
         _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
     ),
-    Mistake(
-        "minus_forgotten",
+    Mistake("minus_forgotten").as_if(
         "it leaves out the minus sign",
         "Negative entropies: the logarithm of a number below 1 is negative.",
         "Which sign has ln 0.5?",
@@ -209,8 +200,7 @@ OWN = (
         _entropy_by(lambda w: -_surprise(w)),
         _entropy_by(lambda w: (w * _log(w)).sum(axis=-1)),
     ),
-    Mistake(
-        "weight_left_out",
+    Mistake("weight_left_out").as_if(
         "it adds up the logarithms alone, without the weights in front",
         "A small weight then counts most, although its key is hardly in play.",
         "Read the formula again: what is the logarithm multiplied by?",
@@ -218,8 +208,7 @@ OWN = (
         _entropy_by(lambda w: -np.log(np.where(w > 0, w, 1)).sum(axis=-1)),
         _entropy_by(lambda w: -_log(w).sum(axis=-1)),
     ),
-    Mistake(
-        "entropy_divided",
+    Mistake("entropy_divided").as_if(
         "the sum over the keys is divided by their number, or by its logarithm",
         "Equal weights on ten keys then give 0.23 or 1, where ln 10 = 2.30 is asked for.",
         "What should the entropy of ten equal weights be, and what does your code give?",
@@ -228,8 +217,7 @@ OWN = (
         _entropy_by(lambda w: -(w * _log(w)).mean(axis=-1)),
         _entropy_by(lambda w: _surprise(w) / np.log(w.shape[-1])),
     ),
-    Mistake(
-        "entropy_over_queries",
+    Mistake("entropy_over_queries").as_if(
         "it puts queries together: it sums or averages over the wrong axis, or over all of them",
         "An entropy belongs to one query: its weights are one row. weights[weights > 0] makes one list of all rows.",
         "Along which axis do the weights sum to 1?",
@@ -244,24 +232,21 @@ OWN = (
         # The same with the logarithm of 0: the shape is wrong first. Python's own sum adds up the first axis.
         *(_entropy_by(lambda w, axis=axis: -(w * _log(w)).sum(axis=axis)) for axis in (-2, None, 1, 0)),
     ),
-    Mistake(
-        "exponential_of_entropy",
+    Mistake("exponential_of_entropy").as_if(
         "it gives e to the entropy, the number of keys in play",
         "Equal weights on ten keys give 10, where ln 10 is asked for.",
         "What should the entropy be if one key has everything?",
         "It should be 0, and e to the 0 is 1. Leave the exponential out.",
         _entropy_by(lambda w: np.exp(_surprise(w))),
     ),
-    Mistake(
-        "raw_scores_returned",
+    Mistake("raw_scores_returned").as_if(
         "it returns the scores as they are",
         "The variance is d_k times that of a query's entries times that of a key's.",
         "What is the variance of one product of two entries, and how many are added up?",
         "As many as there are features. Divide by the root of that, and by the standard deviations of query and key.",
         _scores_by(lambda s: s.raw_scores),
     ),
-    Mistake(
-        "divided_by_variance",
+    Mistake("divided_by_variance").as_if(
         "it divides by a variance, not by its root",
         "Dividing by a number divides the variance by its square.",
         "A variance is a square. What brings it to 1?",
@@ -272,40 +257,35 @@ OWN = (
         _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
         _scores_by(lambda s: s.scaled_scores / _squares(s.q) / _squares(s.k).T),
     ),
-    Mistake(
-        "cosines_returned",
+    Mistake("cosines_returned").as_if(
         "it returns cosines, which are at most 1",
         "The variance of a cosine is about 1/d_k: the longer the vectors, the paler the weights.",
         "By which factor must a cosine grow for its variance to be 1?",
         "A cosine of random vectors has the variance 1 / d_k. So multiply by the root of d_k.",
         _scores_by(lambda s: _cosines(s.q, s.k)),
     ),
-    Mistake(
-        "cosines_divided",
+    Mistake("cosines_divided").as_if(
         "cosines are divided by sqrt(d_k) once more",
         "The variance of a cosine is about 1/d_k already. Divided, it is 1/d_k squared.",
         "By which factor must a cosine grow for its variance to be 1?",
         "By sqrt(d_k): multiply, where you divide.",
         _scores_by(lambda s: _cosines(s.q, s.k) / np.sqrt(s.q.shape[-1])),
     ),
-    Mistake(
-        "root_of_d_k_left_out",
+    Mistake("root_of_d_k_left_out").as_if(
         "the entries are brought to variance 1, and the division by sqrt(d_k) is missing",
         "A score adds up d_k products of variance 1, so its variance is about d_k.",
         "What is the variance of a sum of d_k independent products of variance 1?",
         "It is d_k, whatever the size of the entries was. Its root is what to divide by.",
         *(_scores_by(lambda s, f=f: f(s.q) @ f(s.k).T) for f in (_unit, _by_std, lambda x: _by_std(x - _mean(x)))),
     ),
-    Mistake(
-        "unit_variance_assumed",
+    Mistake("unit_variance_assumed").as_if(
         "the entries had variance 1; these have another",
         "Divided by sqrt(d_k) alone, a score has the variance of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
         "The two variances multiplied. Add up as many as there are features, then take the root.",
         _scores_by(lambda s: s.scaled_scores),
     ),
-    Mistake(
-        "one_factor_counted",
+    Mistake("one_factor_counted").as_if(
         "only q, or only k, had a variance other than 1",
         "The variance of a product is the product of both variances. Under a root belong variances, not their roots.",
         "A score multiplies two entries, each with a variance of its own.",
@@ -316,8 +296,7 @@ OWN = (
         _scores_by(lambda s: _by_std(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: s.q @ _by_std(s.k).T / np.sqrt(s.q.shape[-1])),
     ),
-    Mistake(
-        "scores_of_the_crowd",
+    Mistake("scores_of_the_crowd").as_if(
         "the size of a score depends on the other tokens of the call",
         "What is measured over many tokens changes with a further token, and the scores of the others with it.",
         "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
@@ -325,16 +304,14 @@ OWN = (
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.of_pairs / np.std(s.of_pairs)),
     ),
-    Mistake(
-        "factor_and_root_forgotten",
+    Mistake("factor_and_root_forgotten").as_if(
         "it is too large: a variance or a root is missing",
         "12 is 36 times 1/3, or 6 times 2. The variance of a product is the product of both variances. Times d_k it is "
         "the variance of a score, and the divisor is its root.",
         "What is the variance of one product of two such entries?",
         "It is the product of both variances. Times d_k it is the variance of a score, and its root is the divisor.",
     ),
-    Mistake(
-        "multiplied_by_divisor",
+    Mistake("multiplied_by_divisor").as_if(
         "it is the factor, not the divisor",
         "To multiply by 1/c is to divide by c. Or was the variance 1/12, as of entries in 0 .. 1?",
         "Should the divisor make scores of variance 4 smaller or larger?",

@@ -193,16 +193,14 @@ def _judge_jobs(result):
 
 OWN = (
     CAUSAL_ADDED,
-    Mistake(
-        "one_mask_for_first_head_only",
+    Mistake("one_mask_for_first_head_only").as_if(
         "the mask reaches the first head only",
         "One head behaves, the others see everything; averaged over heads it hardly shows.",
         "Print the masked scores of every head.",
         "All should be blocked alike: an axis of size 1 in the place of the heads reaches every one of them.",
         allowed_by(_first_head_only),
     ),
-    Mistake(
-        "mask_without_head_axis",
+    Mistake("mask_without_head_axis").as_if(
         "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
         "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
         "Which axis do the scores have between batch and queries?",
@@ -211,8 +209,7 @@ OWN = (
         allowed_by(_refused),
         raises=True,
     ),
-    Mistake(
-        "features_never_split",
+    Mistake("features_never_split").as_if(
         "there were a single head: the features are never cut",
         "One map of weights as wide as the whole layer, whatever num_heads is.",
         "Which line of your code uses num_heads, and what does it change?",
@@ -220,8 +217,7 @@ OWN = (
         _SINGLE_HEAD,
         _SINGLE_HEAD | scaled_by(lambda s: np.sqrt(s.num_heads / s.q.shape[-1])),
     ),
-    Mistake(
-        "mask_always_three_axes",
+    Mistake("mask_always_three_axes").as_if(
         "every mask had three axes",
         "A mask (n_q, n_k) goes in as it is; only (b, n_q, n_k) and (b, 1, n_k) get a head axis.",
         "Which axis does attn_mask[:, None] put into a mask of two axes, and where? attn_mask.ndim counts them.",
@@ -229,8 +225,7 @@ OWN = (
         allowed_by(lambda mask, s: mask[:, None] if mask.ndim == 2 else mask),
         raises=True,
     ),
-    Mistake(
-        "merge_without_transpose",
+    Mistake("merge_without_transpose").as_if(
         "it reshapes the heads back without moving the head axis behind the tokens",
         "Right shape, but a row holds pieces of different tokens.",
         "Merging undoes splitting, step by step in reverse. What was the last step of splitting?",
@@ -238,8 +233,7 @@ OWN = (
         {"merge": lambda s: _merge_straight},
         {"merge": lambda s: flatten_last},
     ),
-    Mistake(
-        "split_without_transpose",
+    Mistake("split_without_transpose").as_if(
         "it reshapes into heads without bringing the head axis to the front",
         "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
         "Number the entries 0, 1, 2, ... and print the first head.",
@@ -249,8 +243,7 @@ OWN = (
         {"split": _reshaped(straight=False), "merge": lambda s: flatten_last},
         {"split": _reshaped(straight=True), "merge": lambda s: _merge_straight},
     ),
-    Mistake(
-        "heads_interleaved",
+    Mistake("heads_interleaved").as_if(
         "it deals the features out like cards: head i takes every h-th one",
         "Trains as well, but no weights of another library fit.",
         "Which features belong to the first head: the first d_k, or every h-th?",
@@ -259,16 +252,14 @@ OWN = (
         {"merge": _merge_interleaved},
         {"split": _split_interleaved, "merge": _merge_interleaved},
     ),
-    Mistake(
-        "sizes_of_heads_exchanged",
+    Mistake("sizes_of_heads_exchanged").as_if(
         "it cuts the features into d_k heads of h numbers each",
         "h and d_k have changed places: the first axis of the result is as long as d_k.",
         "Print the shape of your result beside h and d_k. Which of them stands where?",
         "The heads come first: cut the last axis into (h, d_k).",
         {"split": lambda s: lambda x: heads.split_heads(x, x.shape[-1] // s.num_heads)},
     ),
-    Mistake(
-        "heads_averaged",
+    Mistake("heads_averaged").as_if(
         "it averages (or adds) the heads, where they should stand side by side",
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
@@ -280,8 +271,7 @@ OWN = (
         {"projected": _average},
         {"projected": lambda s: _average(s) @ s.W_O[: s.output.shape[-1]]},
     ),
-    Mistake(
-        "heads_left_out",
+    Mistake("heads_left_out").as_if(
         "one head or some heads have no part in the output, or one does the work of all",
         "A loop over heads that returns in its first round, ends too early, or keeps only the last, does that.",
         "If you have a loop over heads: what does each round leave behind, and where does `return` stand?",
@@ -292,16 +282,14 @@ OWN = (
         *(_with_heads(lambda i, h, first=first: i != first % h) for first in (0, -1)),
         {"output": lambda s: np.repeat(Steps.output.func(s)[..., -1:, :, :], s.num_heads, axis=-3)},
     ),
-    Mistake(
-        "weights_averaged",
+    Mistake("weights_averaged").as_if(
         "the weights it returns are averaged over the heads",
         "(..., n_q, n_k), where each head has a map of its own. nn.MultiheadAttention averages them, too.",
         "How many maps of weights should come back from a layer with h heads?",
         "h of them, (..., h, n_q, n_k): return the weights as they come out of the softmax.",
         {"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},
     ),
-    Mistake(
-        "value_defaults_to_query",
+    Mistake("value_defaults_to_query").as_if(
         "a value that is left out is the query, not the key",
         "Right where all three are given, and where the query stands alone. Elsewhere a key and its value belong to "
         "two tokens.",
@@ -309,38 +297,33 @@ OWN = (
         "The key does: value = key, after the line in which the key gets its own default.",
         {"v": lambda s: s.split((s.query if s.arguments[2] is None else s.value) @ s.W_V)},
     ),
-    Mistake(
-        "no_output_projection",
+    Mistake("no_output_projection").as_if(
         "the merged heads are returned without W_O",
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
         "Not on W_O: multiply the merged heads by it at the end.",
         {"projected": lambda s: s.merge(s.output)},
     ),
-    Mistake(
-        "scale_by_num_heads",
+    Mistake("scale_by_num_heads").as_if(
         "the scale is taken from the number of heads",
         "The scores of one head do not add up more terms when other heads stand beside it.",
         "How many numbers are added up in one dot product of one head?",
         "As many as one head has features, d_model / h. Take the root of that.",
         scaled_by(lambda s: 1 / np.sqrt(s.num_heads)),
     ),
-    Mistake(
-        "heads_exchanged",
+    Mistake("heads_exchanged").as_if(
         "head 1 does the job of head 2, and head 2 that of head 1",
         "Both maps are right, each in the other's place.",
         "Which columns of W_Q belong to the first head?",
         "The first four: exchange the two blocks of four columns.",
     ),
-    Mistake(
-        "scores_too_small",
+    Mistake("scores_too_small").as_if(
         "the right keys have the largest scores and too little weight",
         "Softmax compares by differences, and each head divides its scores by the root of its d_k first.",
         "Which score, divided by 2, beats three zeros by far?",
         "One of about 10 does. Multiply your matrix by one number.",
     ),
-    Mistake(
-        "scores_negated",
+    Mistake("scores_negated").as_if(
         "the wanted keys get the smallest scores",
         "Most weight goes where none was wanted.",
         "Change the sign of one score. What becomes of its weight?",

@@ -161,32 +161,28 @@ def _judge_prompt(measured):
 
 OWN = (
     *WINDOW,
-    Mistake(
-        "pairs_left_alone",
+    Mistake("pairs_left_alone").as_if(
         "the columns stay in the order of the file",
         "The two features of a pair still lie side by side.",
         "Which axis of (d_in, h, d_k/2, 2) says whether a feature is the first or the second of its pair?",
         "The last. It has to stand in front of the axis of the pairs: swap these two before you flatten.",
         {"halves": lambda s: s.W},
     ),
-    Mistake(
-        "back_to_pairs",
+    Mistake("back_to_pairs").as_if(
         "you go from halves to pairs",
         "That is the way into the file. Done twice with 4 features it gives the file's order again.",
         "The file has a pair side by side. Which axis has length 2 when you cut its columns?",
         "The last: cut into (d_in, h, d_k/2, 2), then swap the last two axes.",
         {"halves": _towards_pairs},
     ),
-    Mistake(
-        "heads_run_together",
+    Mistake("heads_run_together").as_if(
         "all heads were one head",
         "The first half then holds features of every head. With one head nothing shows.",
         "From which columns may the first head take its features?",
         "From its own d_k columns: cut the axis of the heads off first.",
         {"pairs": lambda s: s.W.reshape(len(s.W), 1, -1, 2)},
     ),
-    Mistake(
-        "rows_reordered",
+    Mistake("rows_reordered").as_if(
         "rows change places in place of columns",
         "W is (in, out) here: a feature of a query is a column.",
         "Which axis of W counts the features of the queries?",
@@ -194,24 +190,21 @@ OWN = (
         {"halves": _rows_moved},
         {"halves": _rows_of_each_head},
     ),
-    Mistake(
-        "window_not_kept",
+    Mistake("window_not_kept").as_if(
         "only the first keys are kept",
         "No query sees the words right before it.",
         "Which two groups of keys does a query see?",
         "The near ones and the first ones: join the two conditions with |.",
         {"kept": lambda s: s.first},
     ),
-    Mistake(
-        "first_keys_seen_ahead",
+    Mistake("first_keys_seen_ahead").as_if(
         "a query may see the first keys before they have come",
         "Query 0 sees key 1 wherever `sink` is 2 or more: the next token is in sight.",
         "Which keys may query 0 see?",
         "Key 0 alone. The first keys need the causal condition, too.",
         {"first": lambda s: np.broadcast_to(np.arange(s.n_k) < s.sink, s.back.shape)},
     ),
-    Mistake(
-        "sink_taken_from_window",
+    Mistake("sink_taken_from_window").as_if(
         "the first keys are counted as part of the window",
         "The window shrinks by as many keys as are kept at the start.",
         "How many near keys does a query see with a window of 3, whatever the sink?",
@@ -219,24 +212,21 @@ OWN = (
         {"near": lambda s: (s.back >= 0) & (s.back < s.window - s.sink)},
         {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - s.sink, 1))},
     ),
-    Mistake(
-        "window_widened",
+    Mistake("window_widened").as_if(
         "the window is made longer by `sink` keys",
         "The number of keys is right in a long text. But the additional keys move on with the query.",
         "Text of 100 tokens, window 8, sink 1. Which keys does the last query see?",
         "The last 8 and key 0: a second condition on the number of the key, joined with |.",
         {"kept": lambda s: (s.back >= 0) & (s.back < s.window + s.sink)},
     ),
-    Mistake(
-        "kept_means_blocked",
+    Mistake("kept_means_blocked").as_if(
         "True means blocked",
         "In this series True = may attend.",
         "What should stand where a token sees itself?",
         "True. Turn your mask over with ~.",
         {"kept": lambda s: ~(s.near | s.first)},
     ),
-    Mistake(
-        "another_diagonal_measured",
+    Mistake("another_diagonal_measured").as_if(
         "you measure another diagonal: what each token takes from itself, or from the one two places before",
         "The main diagonal is the token itself, the second one below it the token two places before.",
         "Row i is query i. Which column is the token before it?",
@@ -244,16 +234,14 @@ OWN = (
         *({"measured": lambda s, n=n: np.diagonal(s.map)[n:].mean()} for n in range(3)),
         *({"measured": lambda s, n=n: np.diagonal(s.map, -2)[n:].mean()} for n in range(2)),
     ),
-    Mistake(
-        "second_token_counted",
+    Mistake("second_token_counted").as_if(
         "query 1 counts, too",
         "For query 1 the token before is the first token of the text, where most heads park.",
         "A head that puts everything on the first token: what should your measure say?",
         "0. So leave out query 1, whose previous token is the first: np.diagonal(weights, -1)[1:].",
         {"measured": lambda s: np.diagonal(s.map, -1).mean()},
     ),
-    Mistake(
-        "wrong_queries_left_out",
+    Mistake("wrong_queries_left_out").as_if(
         "other queries are left out than the first two",
         "The diagonal below the main one begins with query 1: only its first number goes.",
         "Which query does the first number of np.diagonal(weights, -1) belong to?",
@@ -261,8 +249,7 @@ OWN = (
         {"measured": lambda s: np.diagonal(s.map, -1)[2:].mean()},
         *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[n:-1].mean()} for n in (0, 1)),
     ),
-    Mistake(
-        "divided_by_other_queries",
+    Mistake("divided_by_other_queries").as_if(
         "you divide by another number than that of the queries that you add up, or not at all",
         "The first two are left out of the sum, so they do not count.",
         "Of how many numbers do you take the mean?",
@@ -270,79 +257,68 @@ OWN = (
         *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[1:].sum() / (len(s.map) - n)} for n in (0, 1)),
         {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
     ),
-    Mistake(
-        "largest_not_mean",
+    Mistake("largest_not_mean").as_if(
         "a single query is enough",
         "The largest weight is high for almost any head: one word is enough.",
         "A head looks one token back for one word of 100. What should your measure say?",
         "Little: take the mean over the queries, not the largest.",
         {"measured": lambda s: np.diagonal(s.map, -1)[1:].max()},
     ),
-    Mistake(
-        "prompt_was_read_right",
+    Mistake("prompt_was_read_right").as_if(
         "patient A could not read its prompt",
         "It fills the blank with Mary, 0.92, as the healthy model does.",
         "What is right as long as a text is read at once, and wrong when one token follows another?",
         "Something about the cache: the mask of one new token, or its position.",
     ),
-    Mistake(
-        "it_still_sees_words",
+    Mistake("it_still_sees_words").as_if(
         "patient A still saw its words, in the wrong order",
         "Behind its first word it writes no word at all.",
         "Positions that restart leave every key in sight. Would the text be one comma after another?",
         "No. Patient A sees one key only: think of the two corners of notebook 05.",
     ),
-    Mistake(
-        "worse_than_a_guess",
+    Mistake("worse_than_a_guess").as_if(
         "patient C were only confused",
         "Its loss is above 12, and a model that holds all 49,152 tokens for equally likely has ln 49152 = 10.8.",
         "Which mistake makes a model sure of the wrong thing, because each head gets a stranger's keys and values?",
         "Heads that share keys, in the wrong groups.",
     ),
-    Mistake(
-        "blank_is_wrong_already",
+    Mistake("blank_is_wrong_already").as_if(
         "patient B were ill with its cache alone",
         "It misses the blank, and that text is read at once, without a cache.",
         "The name stands 13 tokens before the blank. What does a model miss that has forgotten it?",
         "Everything further back: look at the length of what it can still see.",
     ),
-    Mistake(
-        "near_words_still_fit",
+    Mistake("near_words_still_fit").as_if(
         "patient B had lost more than what lies far back",
         "Its words fit their neighbours, two or three at a time.",
         "Which mistake spares the near words?",
         "A window: the last eight tokens are there, the beginning is not.",
     ),
-    Mistake(
-        "one_word_again",
+    Mistake("one_word_again").as_if(
         "one word, said again and again, gave the heads something to copy",
         "They park on the first token, or other tokens grow as long as that and are places to park themselves.",
         "How many different words come after your word?",
         "Say several different words, and then all of them again.",
     ),
-    Mistake(
-        "parked_elsewhere",
+    Mistake("parked_elsewhere").as_if(
         "the first token were the only place to park",
         "Another token has a vector about as long as that of the first one, and the heads park there, too.",
         'Which tokens does `my_parking["places"]` list besides 0?',
         "Put other words in their place, and let most of the prompt be words that have been read before.",
     ),
-    Mistake(
-        "nothing_twice",
+    Mistake("nothing_twice").as_if(
         "the heads had something to copy where nothing is said twice",
         "No token of your prompt stands in it twice.",
         "In the test above the heads looked at the token that followed last time. When was that?",
         "When the same token had been read before. Say your words again.",
     ),
-    Mistake(
-        "first_copy_parks",
+    Mistake("first_copy_parks").as_if(
         "only tokens that have been read before counted",
         "There the heads park less than half of their weight. But new tokens count, too, and there they park more.",
         "How large a part of your prompt is new?",
         "About half, if you say everything twice. Say it again, and again.",
     ),
-    Mistake(
-        "repeated_but_parked",
+    Mistake("repeated_but_parked").as_if(
         "any repetition were enough",
         "Even on tokens that have been read before, the heads park half of their weight or more.",
         "What changes if you say it more often, or take words that have nothing to do with each other?",

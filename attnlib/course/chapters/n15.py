@@ -132,32 +132,28 @@ def _judge_translator(answer):
 
 
 OWN = (
-    Mistake(
-        "texts_exchanged",
+    Mistake("texts_exchanged").as_if(
         "the text that is read asks, and the text that is written answers",
         "There is a row for each letter; there should be one for each digit that is written.",
         "Who is in need of something here: the letters, or the digits?",
         "The digits: queries come from what is written, keys and values from the text that is read.",
         {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
     ),
-    Mistake(
-        "reader_alone",
+    Mistake("reader_alone").as_if(
         "queries come from the text that is read, as keys and values do: it looks at itself",
         "What is written can be replaced by anything; the output does not change.",
         "Which of your arrays depend on the first argument?",
         "The queries have to: each digit that is written asks.",
         {"q": lambda s: s.key @ s.W_Q},
     ),
-    Mistake(
-        "lengths_of_the_other_text",
+    Mistake("lengths_of_the_other_text").as_if(
         "the lengths of what is written are used for the letters of the text that is read",
         "Columns are letters, and another text has other lengths.",
         "What stands in the columns: letters or digits?",
         "Letters. So the lengths are those of the text that is read.",
         {"between": lambda s: np.arange(s.n_k) < np.asarray(s.written)[:, None, None]},
     ),
-    Mistake(
-        "causal_between_texts",
+    Mistake("causal_between_texts").as_if(
         "a causal mask lies between the two texts",
         "Letter 9 does not come after digit 3. The first digit, of the year, may need the last letter.",
         "Which letters may the first digit look at?",
@@ -166,48 +162,42 @@ OWN = (
         {"between": lambda s: masks.padding_mask(s.lengths, s.n_k) & np.tri(s.n_q, s.n_k, s.n_k - s.n_q, dtype=bool)},
         {"between": lambda s: np.tri(s.n_q, s.n_k, dtype=bool) & np.ones((len(s.lengths), 1, 1), dtype=bool)},
     ),
-    Mistake(
-        "padding_and_letters_exchanged",
+    Mistake("padding_and_letters_exchanged").as_if(
         "True stands at the padding, and False at the letters",
         "Each digit then sees nothing but padding.",
         "Does True mean 'may attend' or 'blocked' here?",
         "True means: may attend. It belongs to the letters.",
         {"between": lambda s: ~masks.padding_mask(s.lengths, s.n_k)},
     ),
-    Mistake(
-        "nothing_hidden",
+    Mistake("nothing_hidden").as_if(
         "every digit may look at every letter, also at padding",
         "Alone a text is translated well. Beside a longer one it is not.",
         "What stands behind the last letter of a short text?",
         "Padding: there the mask is False.",
         {"between": lambda s: np.ones((len(s.lengths), 1, s.n_k), dtype=bool)},
     ),
-    Mistake(
-        "letters_as_rows",
+    Mistake("letters_as_rows").as_if(
         "letters stand in the rows, and digits in the columns",
         "It raises where the two numbers differ. Where they agree, it hides other cells.",
         "Weights between the texts are (b, n_q, n_k). Which of the two is the number of letters?",
         "n_k, the last: letters are keys, and stand in the columns.",
         {"between": lambda s: np.swapaxes(masks.padding_mask(s.lengths, s.n_k).repeat(s.n_q, axis=1), 1, 2)},
     ),
-    Mistake(
-        "counted_from_the_padding",
+    Mistake("counted_from_the_padding").as_if(
         "positions are counted from the padding, not from the first letter",
         "A text alone begins at 0, the same text beside a longer one at 3: it gets other vectors.",
         "At which position is the first letter of a text with two letters of padding in front?",
         "At 0. Count only where there is a letter.",
         {"positions": lambda s: np.broadcast_to(np.arange(s.real.shape[-1]), s.real.shape)},
     ),
-    Mistake(
-        "letters_from_one",
+    Mistake("letters_from_one").as_if(
         "the first letter stands at position 1",
         "In training it stood at 0.",
         "How many letters stand before the first one?",
         "None, so its position is 0: a running count that includes the letter itself is one too large.",
         {"positions": lambda s: np.cumsum(s.real, axis=-1)},
     ),
-    Mistake(
-        "padding_at_minus_one",
+    Mistake("padding_at_minus_one").as_if(
         "the padding has a negative position",
         "nn.Embedding raises for -1, and NumPy reads the last row.",
         "Is there a vector for position -1?",
@@ -215,8 +205,7 @@ OWN = (
         {"positions": lambda s: np.cumsum(s.real, axis=-1) - 1},
         {"positions": lambda s: np.arange(s.real.shape[-1]) - s.first},
     ),
-    Mistake(
-        "padding_of_one_text",
+    Mistake("padding_of_one_text").as_if(
         "the padding of one text is taken for all",
         "Right for a text that has as much padding as that one.",
         "Does each text of the batch have the same number of letters?",
@@ -224,40 +213,35 @@ OWN = (
         {"first": lambda s: np.broadcast_to((~s.real[0]).sum(), (len(s.real), 1))},
         {"first": lambda s: np.full((len(s.real), 1), (~s.real).sum(-1).max())},
     ),
-    Mistake(
-        "moved_the_other_way",
+    Mistake("moved_the_other_way").as_if(
         "positions are moved by the padding in the wrong direction",
         "The more padding, the larger the first position.",
         "Two letters of padding in front: is the first letter at 2 + 2, or at 2 - 2?",
         "At 2 - 2: take the number of padding letters away.",
         {"positions": lambda s: np.where(s.real, np.arange(s.real.shape[-1]) + s.first, 0)},
     ),
-    Mistake(
-        "counted_backwards",
+    Mistake("counted_backwards").as_if(
         "positions are counted from the end of the text",
         "The last letter stands at 0, whatever the text.",
         "Which letter of a text is at position 0?",
         "The first one. Count from the left.",
         {"positions": lambda s: np.where(s.real, np.arange(s.real.shape[-1])[::-1], 0)},
     ),
-    Mistake(
-        "texts_not_kept_apart",
+    Mistake("texts_not_kept_apart").as_if(
         "a token sees all tokens before it, also those of other texts",
         "Each text is read as if it went on from the one before.",
         "Which text does the token before the first one of a text belong to?",
         "To another. A key is allowed if it stands before the query and belongs to the same text.",
         {"packed": lambda s: np.broadcast_to(masks.causal_mask(s.ids.shape[-1]), s.same_text.shape)},
     ),
-    Mistake(
-        "future_of_its_text",
+    Mistake("future_of_its_text").as_if(
         "a token sees its whole text, also what comes after it",
         "In training the token to be predicted is in plain sight.",
         "Which tokens of its text may the first one see?",
         "Itself alone: the causal mask holds inside each text, too.",
         {"packed": lambda s: s.same_text},
     ),
-    Mistake(
-        "other_texts_only",
+    Mistake("other_texts_only").as_if(
         "a token sees the other texts and not its own",
         "A sign is wrong: its own text is what it should see.",
         "Does your condition hold for a token and itself?",
@@ -265,52 +249,45 @@ OWN = (
         {"packed": lambda s: ~s.same_text},
         {"packed": lambda s: ~s.same_text & masks.causal_mask(s.ids.shape[-1])},
     ),
-    Mistake(
-        "texts_in_order_of_number",
+    Mistake("texts_in_order_of_number").as_if(
         "a text also sees those with a smaller number",
         "The numbers of texts have no order: 7 may stand in front of 3.",
         "When do two tokens belong to the same text?",
         "When their numbers are equal, not when one is the smaller.",
         {"packed": lambda s: (s.ids[..., None, :] <= s.ids[..., :, None]) & masks.causal_mask(s.ids.shape[-1])},
     ),
-    Mistake(
-        "ahead_in_its_text",
+    Mistake("ahead_in_its_text").as_if(
         "the triangle is the upper one: a token sees what comes after it in its text",
         "The last token of each text sees itself alone.",
         "Which tokens of its text may the first one see?",
         "Itself alone: key j is allowed if j is not larger than i.",
         {"packed": lambda s: s.same_text & np.tri(s.ids.shape[-1], dtype=bool).T},
     ),
-    Mistake(
-        "healthy_accused",
+    Mistake("healthy_accused").as_if(
         "a translator is called sick for its maps, though all that it writes is right",
         "A map that is sharper or paler than another is no mistake by itself.",
         "What does each of the three write? Try texts alone, and texts of different lengths together.",
         "Only one writes wrong dates. Ask of that one when it does.",
     ),
-    Mistake(
-        "own_text_read",
+    Mistake("own_text_read").as_if(
         "the keys were taken for those of the text that is written",
         "Such a translator cannot read.",
         "Is any date of this translator right?",
         "Yes: it reads. Look for what differs between a text alone and the same text beside a longer one.",
     ),
-    Mistake(
-        "future_letters_hidden",
+    Mistake("future_letters_hidden").as_if(
         "letters were taken to be hidden from the first digits",
         "Such a translator loses what stands at the end of a text.",
         "Does it write a text right that comes alone?",
         "It does. So look at what is added to a text when a longer one stands beside it.",
     ),
-    Mistake(
-        "shifted_by_padding",
+    Mistake("shifted_by_padding").as_if(
         "the positions were taken to be shifted",
         "Positions shift where padding stands in front.",
         "Where does the padding stand here?",
         "Behind the text. Look at its columns in the map.",
     ),
-    Mistake(
-        "paler_is_not_wrong",
+    Mistake("paler_is_not_wrong").as_if(
         "the map was taken to be too pale",
         "Weight that is missing on letters must be somewhere.",
         "Add up the weights of a digit on the letters of its text. Where is the rest?",

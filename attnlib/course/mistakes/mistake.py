@@ -10,14 +10,21 @@ class Mistake:
     name of a step -> what stands in its place. `raises`: it shows in an error on some inputs, and the others are right.
     """
 
-    def __init__(self, id, behaves_as_if, symptom, hint, then, *variants, raises=False):
-        self.id, self.behaves_as_if, self.symptom, self.hints = id, behaves_as_if, symptom, (hint, then)
+    def __init__(self, id, *said, raises=False):
+        self.id = id
+        if said:
+            self.as_if(*said, raises=raises)
+
+    def as_if(self, behaves_as_if, symptom, hint, then, *variants, raises=False):
+        """Say what it does, and all else that the class names; return the mistake."""
+        self.behaves_as_if, self.symptom, self.hints = behaves_as_if, symptom, (hint, then)
         self.variants, self.raises = variants, raises
+        return self
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
         behaves_as_if = f"{place} {self.behaves_as_if}"
-        return Mistake(self.id, behaves_as_if, self.symptom, *self.hints, *self.variants, raises=self.raises)
+        return Mistake(self.id).as_if(behaves_as_if, self.symptom, *self.hints, *self.variants, raises=self.raises)
 
 
 def scaled_by(factor):

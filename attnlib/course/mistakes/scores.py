@@ -23,8 +23,7 @@ def _exchanged(s):
 
 SHARED = (
     # --- scores
-    Mistake(
-        "swapped_query_key",
+    Mistake("swapped_query_key").as_if(
         "queries and keys have changed places",
         "With n_q = n_k everything runs: row i holds what the others ask of token i, not what token i asks.",
         "Which of the two arrays gives the rows of the score matrix?",
@@ -33,8 +32,7 @@ SHARED = (
         {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
         {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
     ),
-    Mistake(
-        "swapped_key_value",
+    Mistake("swapped_key_value").as_if(
         "keys and values have changed places",
         "Queries are compared with the content, and what comes back are labels.",
         "Which array is compared with the queries, and which one is averaged?",
@@ -43,8 +41,7 @@ SHARED = (
         {"k": lambda s: s.split(s.key @ s.W_V), "v": lambda s: s.split(s.value @ s.W_K)},
         {"k": lambda s: s.split(s.value @ s.W_K), "v": lambda s: s.split(s.key @ s.W_V)},
     ),
-    Mistake(
-        "swapped_query_value",
+    Mistake("swapped_query_value").as_if(
         "query and value have changed places, as in code that takes (values, keys, query)",
         "No error where the shapes agree; the output is that of another question.",
         "Compare the order of your arguments with the order in the exercise.",
@@ -57,8 +54,7 @@ SHARED = (
             "v": lambda s: s.split(s.query @ s.W_V),
         },
     ),
-    Mistake(
-        "untransposed_key",
+    Mistake("untransposed_key").as_if(
         "it multiplies by the keys without transposing them",
         "An error in most shapes; if n_k = d_k it runs, and mixes features with positions.",
         "A score is the dot product of two rows. What does @ combine?",
@@ -66,16 +62,14 @@ SHARED = (
         {"scores": lambda s: s.q @ s.k},
         {"scores": lambda s: swap(s.q) @ s.k},
     ),
-    Mistake(
-        "key_reshaped",
+    Mistake("key_reshaped").as_if(
         "it reshapes the keys, where it should transpose them",
         "The shape is right, but a column then holds numbers of several keys.",
         "Print K, its transpose, and its reshape. In which of the last two is a key still together?",
         "In the transpose: each key becomes a column. A reshape keeps the order in memory and cuts the rows elsewhere.",
         {"scores": lambda s: s.q @ s.k.reshape(*s.k.shape[:-2], s.k.shape[-1], s.k.shape[-2])},
     ),
-    Mistake(
-        "products_not_summed",
+    Mistake("products_not_summed").as_if(
         "it multiplies query and key feature by feature and never adds the products up",
         "One number per feature where one number per pair of tokens belongs.",
         "A dot product has two parts: multiply, then ...?",
@@ -83,8 +77,7 @@ SHARED = (
         {"raw_scores": lambda s: s.q[..., :, None, :] * s.k[..., None, :, :]},
         {"scores": lambda s: s.q * s.k},
     ),
-    Mistake(
-        "scaled_already",
+    Mistake("scaled_already").as_if(
         "it scales the scores, where the raw ones are asked for",
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are paler.",
         "Read the formula in the exercise again: which part of it comes in a later exercise?",
@@ -92,24 +85,21 @@ SHARED = (
         {"raw_scores": lambda s: s.scaled_scores},
     ),
     # --- scale
-    Mistake(
-        "no_scale",
+    Mistake("no_scale").as_if(
         "the scores are never scaled",
         "The weights are too sharp, and the more so the larger d_k is.",
         "What does the formula divide the scores by?",
         "Divide every score by the square root of d_k, the length of one query, before the softmax.",
         scaled_by(lambda s: 1),
     ),
-    Mistake(
-        "no_scale_with_mask",
+    Mistake("no_scale_with_mask").as_if(
         "the scores are scaled without a mask, and not scaled with one",
         "Without a mask every number is right. Behind one the weights are too sharp.",
         "Compare the two branches of your function. Which step does only one of them have?",
         "Divide the scores by the square root of d_k in the branch with a mask, too, before the mask comes.",
         scaled_behind_a_mask_by(lambda s: 1),
     ),
-    Mistake(
-        "scale_by_d_k",
+    Mistake("scale_by_d_k").as_if(
         "the scores are divided by d_k itself",
         "The weights are paler than the formula has them. With random vectors large d_k makes a plain average of "
         "attention; weights that were trained with this divisor make up for it.",
@@ -118,8 +108,7 @@ SHARED = (
         scaled_by(lambda s: 1 / s.q.shape[-1]),
         scaled_behind_a_mask_by(lambda s: 1 / s.q.shape[-1]),
     ),
-    Mistake(
-        "half_for_root",
+    Mistake("half_for_root").as_if(
         "the scores are divided by d_k and by 2, or by half of d_k",
         "In Python the power comes first: d_k**1/2 is d_k / 2, and s / d_k**1/2 is s / d_k / 2.",
         "What does Python give for 100**1/2, and what is the root of 100?",
@@ -127,8 +116,7 @@ SHARED = (
         scaled_by(lambda s: 2 / s.q.shape[-1]),
         scaled_by(lambda s: 1 / (2 * s.q.shape[-1])),
     ),
-    Mistake(
-        "scale_by_d_v",
+    Mistake("scale_by_d_v").as_if(
         "the scale is taken from the width of the values",
         "Invisible where d_v = d_k, wrong everywhere else.",
         "Which two arrays enter the dot product? Only their width matters.",
@@ -137,8 +125,7 @@ SHARED = (
         scaled_behind_a_mask_by(lambda s: s.v.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.v.shape[-1]),
     ),
-    Mistake(
-        "scale_by_n",
+    Mistake("scale_by_n").as_if(
         "the scale is taken from the number of tokens",
         "The same two tokens score differently in a longer sequence.",
         "How many numbers are added up in one dot product?",
@@ -148,8 +135,7 @@ SHARED = (
         scaled_by(lambda s: s.q.shape[-2] ** -0.5),
         scaled_by(lambda s: 1 / s.q.shape[-2]),
     ),
-    Mistake(
-        "scale_by_embed_dim",
+    Mistake("scale_by_embed_dim").as_if(
         "the scale is taken from the width of the tokens, not of the vectors that the dot product multiplies",
         "The weights are too pale where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting into heads). How long are the vectors then?",
@@ -158,8 +144,7 @@ SHARED = (
         scaled_by(lambda s: 1 / s.query.shape[-1]),
         scaled_by(lambda s: s.key.shape[-1] ** -0.5),
     ),
-    Mistake(
-        "scale_by_first_axis",
+    Mistake("scale_by_first_axis").as_if(
         "the scale is taken from an axis that is counted from the front",
         "Of (tokens, d_k) axis 1 is d_k and axis 0 the number of tokens; with a batch or with heads neither is d_k.",
         "Print query.shape and the number you divide by, once with a batch and once without.",
@@ -170,16 +155,14 @@ SHARED = (
         scaled_by(lambda s: _first_axis(s, s.q) ** -0.5),
         scaled_by(lambda s: _first_axis(s, s.k) ** -0.5),
     ),
-    Mistake(
-        "multiply_by_sqrt_d_k",
+    Mistake("multiply_by_sqrt_d_k").as_if(
         "the scores are multiplied by sqrt(d_k)",
         "The weights are almost 0 or 1.",
         "Should scaling make the scores larger or smaller?",
         "Smaller: divide by the root, where you multiply by it.",
         scaled_by(lambda s: s.q.shape[-1] ** 0.5),
     ),
-    Mistake(
-        "scale_after_softmax",
+    Mistake("scale_after_softmax").as_if(
         "it scales after the softmax",
         "The weights of a query no longer sum to 1, and they are as sharp as without any scale.",
         "Sum one row of your weights.",
@@ -187,15 +170,13 @@ SHARED = (
         {"scaled_scores": lambda s: s.scores, "weights": lambda s: softmax(s.masked_scores) / np.sqrt(s.q.shape[-1])},
         {"scaled_scores": lambda s: s.scores, "output": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
     ),
-    Mistake(
-        "another_scale",
+    Mistake("another_scale").as_if(
         "the scores are multiplied by another number than 1 / sqrt(d_k)",
         "Too large a number makes the weights too sharp, too small a one too pale.",
         "What do you divide the scores by, and where does that number come from?",
         "Divide by the square root of the length of one query, once, before the softmax.",
     ),
-    Mistake(
-        "root_forgotten",
+    Mistake("root_forgotten").as_if(
         "the root was left out",
         "That gives a variance, where a standard deviation, or a divisor of scores, is asked for.",
         "Scores divided by c have a variance divided by c times c.",

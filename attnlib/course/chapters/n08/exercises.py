@@ -80,81 +80,70 @@ def _ranked_on(cells):
 
 
 OWN = (
-    Mistake(
-        "chance_assumed",
+    Mistake("chance_assumed").as_if(
         "it is the accuracy of guessing without looking at the tokens",
         "The model sees which tokens there are; it only does not see where they stand.",
         "Suppose that the other three tokens are the same. Which one would you guess?",
         "That one, and it is right. So guess the more frequent of the other three, and work out how often it is right.",
     ),
-    Mistake(
-        "order_assumed",
+    Mistake("order_assumed").as_if(
         "the model knew the order",
         "Without positions every query sees the same set of keys.",
         "Can the model tell position 1 from position 4?",
         "It cannot. So it guesses from the other tokens, and it is sometimes wrong.",
     ),
-    Mistake(
-        "own_token_forgotten",
+    Mistake("own_token_forgotten").as_if(
         "it is how often the most frequent of all four tokens is right",
         "A query also knows which token is its own, and the answer stands at another position.",
         "Leave the own token out. Which of the other three would you name?",
         "The more frequent one. Three tokens of two kinds always have one.",
     ),
-    Mistake(
-        "likeliest_bag_only",
+    Mistake("likeliest_bag_only").as_if(
         "only the most likely split of the other three tokens, 2 : 1, was counted",
         "In 2 of 8 cases the other three agree.",
         "How often are the other three tokens the same?",
         "In 2 of 8 cases, and then the guess is always right. Weight both kinds of case by how often they occur.",
     ),
-    Mistake(
-        "majority_as_coin_flip",
+    Mistake("majority_as_coin_flip").as_if(
         "where the other three tokens split 2 : 1, the guess was counted as right in half of the cases",
         "Each of the three is equally likely to be the answer, and two of them are of the same kind.",
         "The other three tokens are A, A and B. How often is A the answer?",
         "In 2 of 3 cases. So the guess is right more often than in half of them.",
     ),
-    Mistake(
-        "bags_weighted_alike",
+    Mistake("bags_weighted_alike").as_if(
         "all mixtures of the two kinds were taken as equally likely",
         "Of the 16 sequences, 1 has no token of the first kind, and 6 have two.",
         "How many of the 16 sequences have 0, 1, 2, 3 and 4 tokens of the first kind?",
         "1, 4, 6, 4 and 1. Weight each mixture by that, or count the other three tokens directly.",
     ),
-    Mistake(
-        "accuracy_in_per_cent",
+    Mistake("accuracy_in_per_cent").as_if(
         "the accuracy is right, but in per cent",
         "An accuracy is a share: of 1, not of 100.",
         "What is 40 per cent as a share of 1?",
         "Divide your number by 100.",
     ),
-    Mistake(
-        "previous_letter_measured",
+    Mistake("previous_letter_measured").as_if(
         "it looks for the head that looks at the letter just before",
         "That head only prepares induction, in layer 1. A map of copies that is moved the wrong way finds it, too.",
         "Where does your measure use the letter of the query?",
         "The letter of the query should choose the keys: first find the earlier positions that hold the same letter.",
         _ranked_on(lambda tokens: behind(tokens, 1)),
     ),
-    Mistake(
-        "copy_itself_measured",
+    Mistake("copy_itself_measured").as_if(
         "it looks for the head that looks at the earlier copy itself",
         "The query knows its own letter already. The letter to predict is the one after the copy.",
         "Does the letter to predict stand just before the earlier copy, or just after it?",
         "Just after it: move the map of the copies by one column to the right.",
         _ranked_on(lambda tokens: after_copy(tokens, 0)),
     ),
-    Mistake(
-        "before_copy_measured",
+    Mistake("before_copy_measured").as_if(
         "it looks for the head that looks at the letter before the earlier copy",
         "The map is moved in the wrong direction: the letter to predict stands after the copy.",
         "Key j counts if the letter just before it is the letter of the query.",
         "So compare the letter of the query with the letter at j - 1, not with the one at j + 1.",
         _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
-    Mistake(
-        "fixed_distance_measured",
+    Mistake("fixed_distance_measured").as_if(
         "it looks for the head that looks a fixed number of letters back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
@@ -162,72 +151,63 @@ OWN = (
         # The furthest are left out: a measure of the weight on key 0 chooses them, too.
         *(_ranked_on(partial(behind, by=by)) for by in DISTANCES if by < 12),
     ),
-    Mistake(
-        "next_letter_measured",
+    Mistake("next_letter_measured").as_if(
         "it looks for the head that looks at the letter which comes next in the text",
         "No head can know that letter yet. Where letters come back at random, another letter followed the copy.",
         "What can the query know? Its own letter, and what stands before it.",
         "So find its own letter among the earlier ones, and measure the weight on the key just after it.",
         _ranked_on(next_letter),
     ),
-    Mistake(
-        "sharpest_head_measured",
+    Mistake("sharpest_head_measured").as_if(
         "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
         "On the key just after an earlier copy of the query's letter: add up the weight there.",
         _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
     ),
-    Mistake(
-        "broadest_head_measured",
+    Mistake("broadest_head_measured").as_if(
         "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
         "A large one. Measure the weight on the right keys, not how even the weights are.",
         _ranked_by(lambda s: entropy(s.weights).mean((0, -1))),
     ),
-    Mistake(
-        "wrong_part_patched",
+    Mistake("wrong_part_patched").as_if(
         "layer 1 is kept from another part than the one that was asked for",
         "Asked about the keys, the experiment answers about the queries or the values.",
         "In which order does `layer` take its three arguments?",
         "Queries, keys, values. Compare `part` with the three names in this order.",
         *(_meant(order) for order in permutations(PARTS) if order != PARTS),
     ),
-    Mistake(
-        "part_ignored",
+    Mistake("part_ignored").as_if(
         "the same part is patched, whatever `part` says",
         "Asked about each of the three, the experiment gives one answer three times.",
         "Where does your function use `part`?",
         "Compare it with the three names: the one that is equal is made of vectors without what layer 1 wrote.",
         *(_meant((name, name, name)) for name in PARTS),
     ),
-    Mistake(
-        "other_parts_patched",
+    Mistake("other_parts_patched").as_if(
         "layer 1 is kept from the two other parts, and reaches only the one that was asked for",
         "That asks whether the part is enough; the question was whether it is needed.",
         "Which of the three should do without layer 1: the part that is named, or the others?",
         "The part that is named. The other two are made of `x`.",
         _handed(lambda s, part: s.x if part == s.part else s.bare),
     ),
-    Mistake(
-        "every_part_patched",
+    Mistake("every_part_patched").as_if(
         "layer 1 is kept from all three parts, whatever `part` says",
         "If the accuracy falls, nobody knows which of the three needed it.",
         "What do the two parts receive that are not named?",
         "`x`, as it is. Only the part that is named is changed.",
         _handed(lambda s, part: s.bare),
     ),
-    Mistake(
-        "nothing_patched",
+    Mistake("nothing_patched").as_if(
         "layer 2 receives its own input, with what layer 1 wrote, in all three parts",
         "The output is that of the unchanged model, so every part looks as if it did not need layer 1.",
         "Which of your three arrays is without what layer 1 wrote?",
         "`x` holds it, because layer 1 has added it. Subtract it for the part that is named.",
         _handed(lambda s, part: s.x),
     ),
-    Mistake(
-        "written_alone",
+    Mistake("written_alone").as_if(
         "the part is made of what layer 1 wrote, and of nothing else",
         "That takes everything away *but* layer 1, the letters themselves, too.",
         "What is left of `x` if layer 1 had written nothing?",
@@ -235,24 +215,21 @@ OWN = (
         _bare(lambda x, written: written),
         _bare(lambda x, written: -written),
     ),
-    Mistake(
-        "written_twice",
+    Mistake("written_twice").as_if(
         "what layer 1 wrote is added once more",
         "The part holds it twice, since `x` holds it already.",
         "Does `x` come before layer 1, or after it?",
         "After it: so subtract.",
         _bare(lambda x, written: x + written),
     ),
-    Mistake(
-        "everything_taken_away",
+    Mistake("everything_taken_away").as_if(
         "the part is made of zeros",
         "The letters themselves are gone, too, so the experiment says nothing about layer 1.",
         "What should the part still know?",
         "Its own letter and position: `x` without what layer 1 wrote.",
         _bare(lambda x, written: 0 * x),
     ),
-    Mistake(
-        "batch_mixed",
+    Mistake("batch_mixed").as_if(
         "what is subtracted belongs to another sequence, or is a mean over sequences",
         "Each sequence has its own letters, so another one's letters remain in it.",
         "Which sequence of the batch did layer 1 write that for?",

@@ -4,493 +4,424 @@ from ...mistakes.mistake import Mistake
 
 OWN = (
     # Common to many puzzles.
-    Mistake(
-        "too_little_weight",
+    Mistake("too_little_weight").as_if(
         "it finds the right keys and gives them too little weight",
         "Softmax sees your scores divided by sqrt(d_k), and the wrong keys share what is left.",
         "How far must the right score be ahead after the division by sqrt(d_k)?",
         "For 0.99, about 5 against one other key and about 7 against seven. Multiply W_Q by a larger number.",
     ),
-    Mistake(
-        "sign_turned",
+    Mistake("sign_turned").as_if(
         "a sign is turned: most goes where least belongs",
         "Either the right keys have the lowest scores, or the output is the negative of the wanted one.",
         "Which score should be the largest of its row, and which score is it now?",
         "Turn the sign of W_Q. If only the output has the wrong sign, turn the sign of W_V or W_O.",
     ),
-    Mistake(
-        "everybody_alike",
+    Mistake("everybody_alike").as_if(
         "all scores of a row are equal",
         "Every key gets the same weight: the queries are zero, or the keys alike, or the two use different columns.",
         "Print the queries and the keys of your head. Are the queries zero, or the keys the same for every ship?",
         "Queries must not be zero, keys must differ from ship to ship, and both must use the same columns.",
     ),
-    Mistake(
-        "column_off_by_one",
+    Mistake("column_off_by_one").as_if(
         "one matrix reads the column of x beside the right one",
         "PILOT is column 0 of x, A is 1, D is 4, CARGO is 5, ONE is 6, and PLACE begins at 7.",
         "Which row of your matrix belongs to which column of x?",
         "Use the names in place of numbers: W_Q[A] is the row for the column A.",
     ),
-    Mistake(
-        "swapped_asking_and_found",
+    Mistake("swapped_asking_and_found").as_if(
         "queries and keys have changed places",
         "The ship that should ask is found, and the ship that should be found asks.",
         "W_Q says what a ship looks for, and W_K says what it is found by. Which of yours does which?",
         "Exchange the contents of W_Q and W_K.",
     ),
-    Mistake(
-        "value_multiplied",
+    Mistake("value_multiplied").as_if(
         "it multiplies the values by a number",
         "The output has the wrong size. W_V does not make a head look more sharply.",
         "Which matrices set the weights, and which matrix sets the contents?",
         "W_Q and W_K set the weights, W_V sets the contents. Divide W_V by the constant.",
     ),
-    Mistake(
-        "nothing_given",
+    Mistake("nothing_given").as_if(
         "the ships give 0",
         "Whoever a ship looks at, it receives 0.",
         "Which column of x holds what is to be given, and which row of W_V reads it?",
         "W_V needs a number in the row of that column. Where W_O joins two heads, it needs a number for each.",
     ),
-    Mistake(
-        "pilot_forgotten",
+    Mistake("pilot_forgotten").as_if(
         "the pilot asks for nothing",
         "All others look where they should. But the pilot has a row of weights, too.",
         "What does row 0 of your map show?",
         "Give the pilot a query. Which rows of W_Q does a pilot read?",
     ),
     # 10.1 to 10.3
-    Mistake(
-        "ties_shared",
+    Mistake("ties_shared").as_if(
         "ships of one flag cannot be told apart",
         "Equal keys get equal scores, so these ships share the weight.",
         "In which columns of x do two ships of one flag differ?",
         "In PLACE: let the place decide between them.",
     ),
-    Mistake(
-        "one_place_only",
+    Mistake("one_place_only").as_if(
         "one ship looks at itself, and the others look for nobody",
         "Only one place is asked for, and it finds itself. All other rows are uniform.",
         "PLACE is eight columns of x. How many of them do W_Q and W_K read?",
         "All eight, each in a feature of its own: np.eye(8) in the rows PLACE of both.",
     ),
-    Mistake(
-        "the_heavy_win",
+    Mistake("the_heavy_win").as_if(
         "the cargo is part of the score",
         "A heavy ship has a large number in its key, and a large number makes a large score.",
         "Which rows of W_Q and W_K are not 0? Is the row CARGO among them?",
         "Set the row CARGO to 0 in both. Tons belong into W_V alone.",
     ),
-    Mistake(
-        "last_place_wins",
+    Mistake("last_place_wins").as_if(
         "the place counts as a number, and the largest number wins",
         "The product i * j is largest for the last j, and not for j = i.",
         "A place is one-hot, in eight columns. What is the dot product of two equal one-hot vectors?",
         "It is 1; of different ones it is 0. np.eye(8) in the rows PLACE gives each place a feature of its own.",
     ),
-    Mistake(
-        "itself_only",
+    Mistake("itself_only").as_if(
         "each ship looks at itself only",
         "In row i the score of place i is the largest.",
         "At whom should row 2 look?",
         "The same rows in W_Q and W_K find equal ships. Which block finds the right ones, and are both sides the same?",
     ),
-    Mistake(
-        "letter_as_number",
+    Mistake("letter_as_number").as_if(
         "a flag is a number, and the highest letter wins",
         "D counts more than A. But flags have no size, and none is closer to another.",
         "A flag is one-hot, in five columns. What is the dot product of two equal one-hot vectors?",
         "It is 1; of different ones it is 0. np.eye(5) in the rows FLAG gives each flag a feature of its own; a 1 in "
         "the row of one flag finds that flag alone.",
     ),
-    Mistake(
-        "d_left_out",
+    Mistake("d_left_out").as_if(
         "ships of flag D are left out",
         "A slice ends before its end: A:D is A, B and C.",
         "How many rows has W_Q[A:D]?",
         "Three. W_Q[FLAG] is all five flags, W_Q[[A, B, C, D]] the four of ships.",
     ),
-    Mistake(
-        "own_flag",
+    Mistake("own_flag").as_if(
         "each ship looks for its own flag",
         "Either no table stands between queries and keys, or the same table stands on both sides and undoes itself.",
         "Which flag does an A look for?",
         "For A, and it should look for the flag that the task names. W_Q and W_K must hold different rows.",
     ),
-    Mistake(
-        "pilot_in_the_circle",
+    Mistake("pilot_in_the_circle").as_if(
         "the pilot is part of the circle",
         "D looks for the pilot, and the pilot looks for A.",
         "Whom should D want, and whom should the pilot want?",
         "D wants A, and the pilot wants itself. Change these two rows of the table.",
     ),
-    Mistake(
-        "d_wants_nobody",
+    Mistake("d_wants_nobody").as_if(
         "ships of flag D look for nobody",
         "A row of zeros in the table gives equal scores, so D looks at all alike.",
         "Which row of your table is all zeros?",
         "The row of D: it needs a number in the column of A.",
     ),
     # 10.4 to 10.8
-    Mistake(
-        "only_c_asks",
+    Mistake("only_c_asks").as_if(
         "only ships of flag C ask",
         "All other rows are uniform, because their query is zero.",
         "Which column of x is the same for every ship?",
         "ONE. What stands in that row of W_Q is part of every query.",
     ),
-    Mistake(
-        "place_instead_of_flag",
+    Mistake("place_instead_of_flag").as_if(
         "everybody looks at one place, whichever flag is there",
         "C may have been there in one convoy. In the next one it sails elsewhere.",
         "In which column of x does every C have a 1, wherever it sails?",
         "In column C. Put the 1 of W_K into that row, and leave PLACE out.",
     ),
-    Mistake(
-        "value_is_the_key",
+    Mistake("value_is_the_key").as_if(
         "the ships give a label, which is 1, and not their tons",
         "No tons are handed over, and nobody receives more than 1.",
         "The flag of C has done its work in the key. Which column of x holds the tons?",
         "CARGO: put the 1 of W_V into that row.",
     ),
-    Mistake(
-        "all_columns_added",
+    Mistake("all_columns_added").as_if(
         "the ships give the sum of all their columns",
         "The tons are in it, and the ones of FLAG, ONE and PLACE as well: three too many.",
         "How many rows of W_V should be other than 0?",
         "One row, CARGO.",
     ),
-    Mistake(
-        "cargo_as_key",
+    Mistake("cargo_as_key").as_if(
         "everybody finds the heaviest ship, and not C",
         "The cargo is in the key, so the largest cargo gets the largest score.",
         "By what is C found?",
         "By its flag: the 1 of W_K belongs into row C.",
     ),
-    Mistake(
-        "own_cargo",
+    Mistake("own_cargo").as_if(
         "each ship looks at itself",
         "Its own cargo counts most in what a ship receives.",
         "At whom does row 1 look, and at whom should it look?",
         "It should look at C. W_Q and W_K of the puzzle before do that.",
     ),
-    Mistake(
-        "pilot_counted",
+    Mistake("pilot_counted").as_if(
         "the pilot is part of the mean",
         "Its 0 t pull the mean down.",
         "How many ships are there, and how many numbers are in your mean?",
         "One number too many, that of the pilot. Its score must be far below the others.",
     ),
-    Mistake(
-        "one_length_only",
+    Mistake("one_length_only").as_if(
         "the mean with the pilot is multiplied by a number that fits one length",
         "The right number is n / (n - 1), which differs from length to length. W_V does not know n.",
         "What does your head do in a convoy of two ships, and in one of seven?",
         "Leave W_V at 1, and give the pilot so low a score that it gets no weight.",
     ),
-    Mistake(
-        "pilot_only",
+    Mistake("pilot_only").as_if(
         "everybody looks at the pilot",
         "The pilot carries nothing. The more weight it gets, the closer all outputs are to 0 t.",
         "Should the pilot have the largest score or the smallest?",
         "The smallest: turn the sign of W_Q or of W_K.",
     ),
-    Mistake(
-        "only_the_pilot_asks",
+    Mistake("only_the_pilot_asks").as_if(
         "only the pilot leaves out the pilot",
         "All other rows still count it.",
         "Which column of x is the same for every ship?",
         "ONE: put the query into that row of W_Q.",
     ),
-    Mistake(
-        "scale_forgotten",
+    Mistake("scale_forgotten").as_if(
         "the division by sqrt(d_k) was forgotten",
         "Your score is the logarithm of 3. Then it is divided, and the ratio becomes 3 ** (1 / sqrt(d_k)).",
         "Your d_k is 4. What does the division do to your score?",
         "It halves the score, so make the product twice as large.",
     ),
-    Mistake(
-        "scale_applied_twice",
+    Mistake("scale_applied_twice").as_if(
         "the score is divided by sqrt(d_k) twice",
         "The head divides by sqrt(d_k) itself. With your division the ratio becomes 3 ** (1 / d_k).",
         "The head will divide your product by sqrt(4). How large must it be before?",
         "Twice the logarithm of 3: multiply by sqrt(4), where you divided.",
     ),
-    Mistake(
-        "scale_squared",
+    Mistake("scale_squared").as_if(
         "the score is twice as large as it should be",
         "The ratio becomes 3 ** 2. Either the logarithm was multiplied by d_k and not by its root, or several features "
         "or keys add to the difference.",
         "Scores are divided by sqrt(4), not by 4. And W_Q[ONE] is four numbers, W_Q[ONE, 0] is one.",
         "Two times the logarithm is enough, in a single feature.",
     ),
-    Mistake(
-        "whole_row_filled",
+    Mistake("whole_row_filled").as_if(
         "the score is four times as large as it should be",
         "The ratio becomes 3 ** 4. W_Q[ONE] = ... fills four features, and their products add up.",
         "How many features take part in your dot product? W_Q[ONE, 0] is one number.",
         "One is enough: fill one entry of the row, and leave the others at 0.",
     ),
-    Mistake(
-        "ratio_as_score",
+    Mistake("ratio_as_score").as_if(
         "the ratio 3 itself were the score, before or after the division",
         "Softmax takes exp of the score, so the ratio is a power of e, and not 3.",
         "Which number x has exp(x) = 3?",
         "The natural logarithm of 3, np.log(3). Then think of the division by sqrt(4).",
     ),
-    Mistake(
-        "wrong_logarithm",
+    Mistake("wrong_logarithm").as_if(
         "the logarithm has another base than e",
         "np.log2 is the inverse of 2 ** x, and np.log10 of 10 ** x. Softmax uses exp.",
         "Which logarithm is the inverse of exp?",
         "The natural one, np.log.",
     ),
-    Mistake(
-        "one_to_three",
+    Mistake("one_to_three").as_if(
         "the others get three times the weight of C",
         "The sign of the score is turned.",
         "Should C have a higher score than the others, or a lower one?",
         "A higher one: turn the sign.",
     ),
-    Mistake(
-        "hard_choice",
+    Mistake("hard_choice").as_if(
         "everything goes to C",
         "After the division your score is so far ahead that nothing is left for the others. The task asks for 3 to 1.",
         "Which difference of scores makes a ratio of 3?",
         "The logarithm of 3, about 1.1, after the division by sqrt(4).",
     ),
-    Mistake(
-        "nobody_parks",
+    Mistake("nobody_parks").as_if(
         "a ship that finds nothing looks at all alike, or at a ship near it",
         "The weights of a row sum to 1, whether there is something to find or not.",
         "Where should such a ship look, and what makes every ship look there?",
         "At the pilot. A query in row ONE of W_Q is everybody's; what a ship should find must beat the pilot.",
     ),
-    Mistake(
-        "pilot_too_strong",
+    Mistake("pilot_too_strong").as_if(
         "the pilot wins even where there is something to find",
         "The default has a larger score than what should beat it, or nothing asks for that at all.",
         "Compare two scores of one row: that of the pilot, and that of the ship to be found.",
         "The ship's score must be larger by far, about twice the pilot's.",
     ),
-    Mistake(
-        "tied_with_the_pilot",
+    Mistake("tied_with_the_pilot").as_if(
         "the pilot and the ship to be found share the weight",
         "Both have the same score.",
         "Which of the two should have the larger score?",
         "The ship to be found: make its score larger than the pilot's.",
     ),
-    Mistake(
-        "a_never_parks",
+    Mistake("a_never_parks").as_if(
         "ships of flag A have no default",
         "Where no B sails, A looks at all alike. The other ships park.",
         "Does A look for the pilot?",
         "It does not. Put the query for the pilot into row ONE of W_Q, which every ship reads.",
     ),
-    Mistake(
-        "wishes_in_one_column",
+    Mistake("wishes_in_one_column").as_if(
         "both wishes stand in one column of W_Q and W_K",
         "A feature that finds the pilot and B cannot tell them apart, so every ship shares between the two.",
         "Which columns of W_Q and W_K hold the query for the pilot, and which hold the query for B?",
         "Each wish needs a feature of its own: column 0 for the pilot, column 1 for B.",
     ),
-    Mistake(
-        "direction_turned",
+    Mistake("direction_turned").as_if(
         "ships of flag B look at A",
         "A should look for B.",
         "Which flag asks, and stands in W_Q? Which flag is found, and stands in W_K?",
         "A asks, in row A of W_Q. B is found, by row B of W_K.",
     ),
-    Mistake(
-        "everybody_wants_b",
+    Mistake("everybody_wants_b").as_if(
         "everybody looks at B",
         "Only A may. Every ship reads your query for B, or B is found by the query for the pilot.",
         "Which row of W_Q belongs to A alone? And which column of W_K is for B alone?",
         "Row A, and a column that the pilot does not use. Leave the query for the pilot in row ONE.",
     ),
     # 10.9 to 10.13
-    Mistake(
-        "attends_to_next",
+    Mistake("attends_to_next").as_if(
         "each ship looks at the one behind it",
         "In row i the score of place i + 1 is the largest: the table is turned.",
         "The row of the table asks, the column is found. Whom does row 3 want now?",
         "It wants 4, and it should want 2. Use np.eye(8, k=-1) in place of k=1, or transpose.",
     ),
-    Mistake(
-        "position_wraps_around",
+    Mistake("position_wraps_around").as_if(
         "the places form a ring: the pilot looks at place 7",
         "np.roll brings back at one end what leaves at the other. In a shorter convoy nobody sails at place 7, and the "
         "pilot looks at all alike.",
         "At whom should the pilot look?",
         "At itself. Begin with np.eye(8, k=-1), which brings nothing back, and set the entry [0, 0].",
     ),
-    Mistake(
-        "two_back",
+    Mistake("two_back").as_if(
         "each ship looks two places in front",
         "Perhaps the query and the key both step.",
         "How many of your two matrices step, and how far?",
         "One of them should, by one place. The other is np.eye(8).",
     ),
-    Mistake(
-        "includes_itself",
+    Mistake("includes_itself").as_if(
         "a ship may find itself",
         "The latest ship of its flag so far is always the ship that asks.",
         "Is the diagonal of your mask True or False?",
         "It must be False: np.tri(8, k=-1, dtype=bool).",
     ),
-    Mistake(
-        "later_ships_seen",
+    Mistake("later_ships_seen").as_if(
         "a ship sees itself and later ships",
         "It finds the latest ship of its flag in the whole convoy. Or True and False are exchanged.",
         "Is your mask True everywhere, or inverted? True = may attend.",
         "True belongs below the diagonal only: np.tri(8, k=-1, dtype=bool).",
     ),
-    Mistake(
-        "flag_alone",
+    Mistake("flag_alone").as_if(
         "only the first of three wishes were there, my flag",
         "Ships of one flag share the weight, and a ship that finds none looks at all that it may see.",
         "My flag, else the pilot, and among equals the latest. What in your matrices asks for the pilot, and what for "
         "the latest?",
         "Scores add up: give every ship a query for the pilot, and the place a feature of its own.",
     ),
-    Mistake(
-        "late_place_beats_pilot",
+    Mistake("late_place_beats_pilot").as_if(
         "a late place beats the pilot",
         "Far back, a ship that finds no earlier ship of its flag looks at the ship in front of it.",
         "How large can the score of a place become, and how large is the score of the pilot?",
         "Seven steps of the place must stay below the pilot: make the step smaller, or the scores of pilot and flag "
         "larger.",
     ),
-    Mistake(
-        "pilot_beats_flag",
+    Mistake("pilot_beats_flag").as_if(
         "the pilot beats the right flag where that ship has an early place",
         "The flag scores less than the pilot. It wins only with the help of a late place.",
         "Compare two scores of one row without the place: the flag's and the pilot's. Which one is larger?",
         "The flag's must be larger by far, about twice the pilot's.",
     ),
-    Mistake(
-        "earliest",
+    Mistake("earliest").as_if(
         "a ship finds the earliest ship of its flag, not the latest",
         "The score falls with the place, and it should rise.",
         "Which of two ships of one flag should have the larger score?",
         "The later one: turn the sign of the place.",
     ),
-    Mistake(
-        "place_before_flag",
+    Mistake("place_before_flag").as_if(
         "a late place beats the right flag",
         "The steps of the place add up to more than the flag. In *ABBBBA the last A looks at a B.",
         "How large can the score of a place become, and how large is the score of the flag?",
         "Seven steps of the place must stay below the score of the flag, and so must the pilot's score.",
     ),
-    Mistake(
-        "average_of_ones",
+    Mistake("average_of_ones").as_if(
         "the output is the mean of the column of ones",
         "A mean of ones is 1, however many there are.",
         "Whose share of the weight shrinks as c grows?",
         "The pilot's. So let the pilot alone give a 1.",
     ),
-    Mistake(
-        "no_witness",
+    Mistake("no_witness").as_if(
         "the pilot scores lower than a ship of my flag, or gives nothing",
         "Its share is too small, and 0 if the scores lie far apart. Or its value is 0.",
         "In the row of an A, which score has the pilot, and which score has another A?",
         "Both must have the same score, and the pilot's row of W_V a 1.",
     ),
-    Mistake(
-        "witness_too_strong",
+    Mistake("witness_too_strong").as_if(
         "the pilot scores higher than a ship of my flag",
         "Its share is too large, and 1 if the scores lie far apart, however many ships there are.",
         "In the row of an A, which score has the pilot, and which score has another A?",
         "Both must have the same score: make the pilot's as large as the flag's.",
     ),
-    Mistake(
-        "everybody_counted",
+    Mistake("everybody_counted").as_if(
         "all ships so far are counted, whatever their flag",
         "The output is 1 / (place + 1). So a causal mask alone tells a head where it is.",
         "In the row of an A, which ships should have a score of their own?",
         "Those of flag A, and the pilot. All others need a score far below.",
     ),
-    Mistake(
-        "share_of_the_ships",
+    Mistake("share_of_the_ships").as_if(
         "a ship receives the share of the ships, not the share of the pilot",
         "It grows with c: c / (1 + c).",
         "The two shares sum to 1. Which one does the task ask for?",
         "The pilot's: put the 1 of W_V into row PILOT.",
     ),
-    Mistake(
-        "only_itself_counted",
+    Mistake("only_itself_counted").as_if(
         "each ship counts itself only",
         "The others of its flag score no higher than strangers.",
         "By what does a ship find the others of its flag?",
         "By the flag: take the place out of W_Q and W_K.",
     ),
     # 10.12 and 10.13
-    Mistake(
-        "heads_added",
+    Mistake("heads_added").as_if(
         "the outputs of the two heads are added",
         "Both numbers in W_O have one sign, or a minus in W_V cancels the one in W_O.",
         "What does W_O = [[1], [-1]] do with two outputs, and what if one W_V is negative?",
         "It subtracts the second from the first. With a negative W_V two minus signs cancel: keep one.",
     ),
-    Mistake(
-        "one_head_unused",
+    Mistake("one_head_unused").as_if(
         "one of the two heads is not used",
         "The output depends on a single map.",
         "Which row of W_O is 0, or which head gives nothing?",
         "Neither row of W_O may be 0, and each head needs a number in row CARGO of its W_V.",
     ),
-    Mistake(
-        "heads_alike",
+    Mistake("heads_alike").as_if(
         "both heads look at the same ships",
         "A second head that looks where the first one looks finds nothing new.",
         "Look at both maps. At whom should the second head look?",
         "One head looks at itself, the other at the ship in front.",
     ),
-    Mistake(
-        "finds_the_copy",
+    Mistake("finds_the_copy").as_if(
         "layer 2 finds the earlier ships of my flag, not those behind them",
         "Its keys are the flags themselves, and nobody reads the note.",
         "Which columns of x1 say what sails in front of a ship?",
         "NOTE: the keys of layer 2 must read that block of x1.",
     ),
-    Mistake(
-        "note_handed_over",
+    Mistake("note_handed_over").as_if(
         "layer 2 finds the right ships, and they give their note",
         "Their note says what sails in front of them, which is your own flag.",
         "Which columns hold the flag of the ship that was found?",
         "FLAG: W_V2 must read that block.",
     ),
-    Mistake(
-        "own_flag_noted",
+    Mistake("own_flag_noted").as_if(
         "layer 1 notes the ship's own flag",
         "It looks at itself, and it should look in front.",
         "What does the map of layer 1 look like? You have solved that puzzle already.",
         "Take W_Q and W_K of 10.9: each ship looks at the one in front of it.",
     ),
-    Mistake(
-        "looks_behind",
+    Mistake("looks_behind").as_if(
         "layer 1 looks at the ship behind, which the causal mask hides",
         "Row i wants place i + 1, and may not look there.",
         "The row of the table asks, the column is found. Whom does row 3 of layer 1 want now?",
         "It wants 4, and it should want 2: transpose the table.",
     ),
-    Mistake(
-        "note_mixed",
+    Mistake("note_mixed").as_if(
         "layer 1 writes into columns that hold something already",
         "Layer 2 reads the sum of both. It would be right if these columns of x had been empty.",
         "Which columns of W_V1 are not 0? And which columns of x are empty?",
         "NOTE is empty in x. Let W_V1 write there and nowhere else.",
     ),
-    Mistake(
-        "nothing_noted",
+    Mistake("nothing_noted").as_if(
         "layer 1 writes nothing",
         "Layer 2 reads x as it was.",
         "Which columns of W_V1 are not 0?",
         "None. W_V1[FLAG, NOTE] copies the flag of the ship in front into the note.",
     ),
-    Mistake(
-        "flags_overwritten",
+    Mistake("flags_overwritten").as_if(
         "layer 1 writes over the flags and leaves NOTE empty",
         "It adds one ship's flag to another's, in the columns FLAG.",
         "The rows of W_V1 say what is read, its columns where it is written. Where does yours write?",

@@ -108,8 +108,7 @@ def _keys(gain):
 
 OWN = (
     *OF_STEPS,
-    Mistake(
-        "another_gain",
+    Mistake("another_gain").as_if(
         "queries or keys are stretched by another gain than their own",
         "The two may be exchanged; some models multiply by 1 + gain, this one does not.",
         "There are two gains. By which numbers are the features of a query multiplied, and those of a key?",
@@ -120,8 +119,7 @@ OWN = (
         {"norm": lambda s: lambda x, gain: rms_norm(x, 1 + gain)},
         {"norm": lambda s: lambda x, gain: rms_norm(x, gain**2)},
     ),
-    Mistake(
-        "looks_at_itself",
+    Mistake("looks_at_itself").as_if(
         "each token found itself: the query is not rotated, or rotated the other way",
         "Ahead of a token the mask leaves nothing, so the nearest it can get is its own position.",
         "A score is largest where query and key are rotated alike. How far is the key rotated that you look for?",
@@ -129,24 +127,21 @@ OWN = (
         {"looking": lambda s: _looking(s.d_k, (0,))},
         {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
     ),
-    Mistake(
-        "looks_elsewhere",
+    Mistake("looks_elsewhere").as_if(
         "the largest weight fell on a position that nobody asked for",
         "At some other distance the score of your query and your key is larger.",
         "For which distance i - j do your rotated query and key point the same way?",
         "It should be near and far: one query rotated back by each of these, added up.",
         {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
     ),
-    Mistake(
-        "one_position_only",
+    Mistake("one_position_only").as_if(
         "one of the two positions had most of the weight, and the other hardly any",
         "A head that finds one of two things found half of what it was asked for.",
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
         "It is the sum of both scores. Give both queries the same length.",
         {"looking": lambda s: _looking(s.d_k, (s.near,))},
     ),
-    Mistake(
-        "too_soft",
+    Mistake("too_soft").as_if(
         "the right positions had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",

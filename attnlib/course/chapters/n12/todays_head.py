@@ -111,8 +111,7 @@ def _layer_norm(x, gain):
 
 
 OF_STEPS = (
-    Mistake(
-        "rotation_forgotten",
+    Mistake("rotation_forgotten").as_if(
         "nothing is rotated",
         "At every position, a token has the same query and the same key.",
         "Where does the position of a token enter your code?",
@@ -120,8 +119,7 @@ OF_STEPS = (
         {"rotated": lambda s: s.x},
         {"rotate_from": lambda s: lambda x, start: x},
     ),
-    Mistake(
-        "pairings_mixed",
+    Mistake("pairings_mixed").as_if(
         "features are paired in another way than the task says, or in one way here and in another way there",
         "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
         "Which two features rotate together: neighbours, or one of each half? Where do both stand in the result?",
@@ -140,8 +138,7 @@ OF_STEPS = (
         {"q": lambda s: _neighbours_rotated(s.norm(s.queries, s.q_gain), s.first_position)},
         {"k": lambda s: _neighbours_rotated(s.norm(s.keys, s.k_gain), 0)},
     ),
-    Mistake(
-        "pairing_ignored",
+    Mistake("pairing_ignored").as_if(
         "features are paired in one way, whatever `pairing` says",
         "Right for the models of one pairing, and wrong for those of the other.",
         "Which of your arguments does the result not depend on?",
@@ -149,8 +146,7 @@ OF_STEPS = (
         {"pairs": lambda s: halves},
         {"pairs": lambda s: neighbours},
     ),
-    Mistake(
-        "base_ignored",
+    Mistake("base_ignored").as_if(
         "the base is not the one of the task: in 12.1 10,000, whatever `base` says, in 12.2 that of another model",
         "Right for weights that were trained with this base, and wrong for all others.",
         "Which number stands at the bottom of your powers?",
@@ -158,16 +154,14 @@ OF_STEPS = (
         {"omega": lambda s: frequencies(s.x.shape[-1])},
         *({"rotate_from": lambda s, base=base: partial(rotate, base=base)} for base in (500.0, 1e5, 5e5, 1e6)),
     ),
-    Mistake(
-        "frequencies_from_one",
+    Mistake("frequencies_from_one").as_if(
         "the pairs are counted from 1: the first one has the frequency of the second",
         "Every pair rotates too slowly, and the fast pair that tells neighbours apart is missing.",
         "By how many radians should the first pair rotate from one position to the next?",
         "By 1, which is base ** 0: the pairs are counted 0, 1, 2, ...",
         _frequencies_by(lambda share, base: base ** -(share + share[1])),
     ),
-    Mistake(
-        "sign_lost",
+    Mistake("sign_lost").as_if(
         "both features of a pair are computed with the same sign",
         "That is no rotation: lengths change, and a score does not depend on the distance alone.",
         "Rotate (0, 1) by a small angle. Should its first entry become positive or negative?",
@@ -175,16 +169,14 @@ OF_STEPS = (
         _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
         _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
     ),
-    Mistake(
-        "sine_and_cosine_exchanged",
+    Mistake("sine_and_cosine_exchanged").as_if(
         "sine and cosine have changed places",
         "At position 0 nothing should change. Here the two features of each pair change places.",
         "Your angle at position 0 is 0. What are its cosine and its sine, and what becomes of (a, b)?",
         "1 and 0, so (a, b) stays: (a cos - b sin, a sin + b cos).",
         _by(lambda a, b, cos, sin: (a * sin - b * cos, a * cos + b * sin)),
     ),
-    Mistake(
-        "positions_added",
+    Mistake("positions_added").as_if(
         "sine and cosine of the angles are added to the features, which are not rotated",
         "Notebook 08 did that at the bottom of the model. A score then depends on both positions.",
         "What does a rotation do to the length of a pair? What does your code do to it?",
@@ -192,8 +184,7 @@ OF_STEPS = (
         _by(lambda a, b, cos, sin: (a + sin, b + cos)),
         _by(lambda a, b, cos, sin: (a + cos, b + sin)),
     ),
-    Mistake(
-        "offset_forgotten",
+    Mistake("offset_forgotten").as_if(
         "the first query has the position of the first key",
         "Right for a whole sequence; a token that continues one is rotated as if it were the first.",
         "Which positions do your first query and your first key have?",
@@ -201,8 +192,7 @@ OF_STEPS = (
         {"first_position": lambda s: 0},
         {"first_position": lambda s: 0, "mask": _upper_left},
     ),
-    Mistake(
-        "queries_misplaced",
+    Mistake("queries_misplaced").as_if(
         "the first query has another position than n_k - n_q: n_k, n_q, or one beside it",
         "A query no longer has the position of its own key, so distances are wrong.",
         "In a whole sequence, which position has the first query, and which one its own key?",
@@ -210,8 +200,7 @@ OF_STEPS = (
         *({"first_position": lambda s, by=by: s.keys.shape[-2] - s.queries.shape[-2] + by} for by in (1, -1)),
         *({"first_position": lambda s, of=of: getattr(s, of).shape[-2]} for of in ("keys", "queries")),
     ),
-    Mistake(
-        "positions_counted",
+    Mistake("positions_counted").as_if(
         "the tokens are counted through, whatever `positions` holds",
         "Right without gaps; after a gap, every token is rotated by the angle of another position.",
         "Print your positions for positions = [3, 4, 9]. Is there a gap?",
@@ -219,40 +208,35 @@ OF_STEPS = (
         {"position": lambda s: np.arange(len(s.positions))},
         {"position": lambda s: s.positions[0] + np.arange(len(s.positions))},
     ),
-    Mistake(
-        "positions_from_one",
+    Mistake("positions_from_one").as_if(
         "every position is one too large",
         "Two texts rotated alike still fit; keys of a cache that counts from 0 are one position off.",
         "By which angle is a token at position 0 rotated?",
         "By 0: use the numbers in `positions` as they are.",
         {"position": lambda s: s.positions + 1},
     ),
-    Mistake(
-        "first_half_overwritten",
+    Mistake("first_half_overwritten").as_if(
         "the second feature of a pair is computed from the first after its own rotation",
         "The first feature of the pair held its new value already when the second was computed.",
         "Which value of a does the line for b need, and which one does it get?",
         "The a from before the rotation: compute both new values first, then write them.",
         _by(_overwritten),
     ),
-    Mistake(
-        "base_as_exponent",
+    Mistake("base_as_exponent").as_if(
         "base stands in the exponent, where it is the base",
         "The first pair rotates, all others stand still: positions far apart look alike.",
         "Print your frequencies. They should fall from 1 to nearly 1 / base, each by the same factor.",
         "base is the base: base ** (-2c / d_k).",
         _frequencies_by(lambda share, base: np.exp(-base * share)),
     ),
-    Mistake(
-        "frequencies_rising",
+    Mistake("frequencies_rising").as_if(
         "the sign of the exponent is missing: the frequencies rise from pair to pair",
         "The last pairs rotate thousands of radians a step, so that neighbours get unrelated angles.",
         "Which pair should rotate slowest, the first or the last?",
         "The last. So the exponent is negative: base ** (-2c / d_k).",
         _frequencies_by(lambda share, base: base**share),
     ),
-    Mistake(
-        "frequencies_half_as_far",
+    Mistake("frequencies_half_as_far").as_if(
         "the exponent runs half as far, or twice as far, as it should",
         "The slowest pair rotates too fast, or too slowly, for the weights of any model.",
         "There are d_k / 2 pairs. Which exponent belongs to the last one?",
@@ -260,24 +244,21 @@ OF_STEPS = (
         _frequencies_by(lambda share, base: base ** (-share / 2)),
         _frequencies_by(lambda share, base: base ** (-2 * share)),
     ),
-    Mistake(
-        "rotated_backwards",
+    Mistake("rotated_backwards").as_if(
         "pairs rotate in the other direction",
         "Scores depend on the distance all the same, but weights of a model that rotates forwards do not fit.",
         "Rotate (1, 0) by a small angle. Should its second entry grow or fall?",
         "Grow: (a, b) becomes (a cos - b sin, a sin + b cos).",
         {"omega": lambda s: -frequencies(s.x.shape[-1], s.base)},
     ),
-    Mistake(
-        "value_rotated",
+    Mistake("value_rotated").as_if(
         "values are rotated, too",
         "The output then depends on where the text begins: add 100 to every position, and it changes.",
         "A score compares a query with a key. What is compared with a value?",
         "Nothing is. Leave the values as they are.",
         {"v": lambda s: rotate(s.values)},
     ),
-    Mistake(
-        "only_one_side_rotated",
+    Mistake("only_one_side_rotated").as_if(
         "only the queries are rotated, or only the keys",
         "The score depends on one position, where it should depend on the distance.",
         "By which angles are a query at position i and a key at position j rotated?",
@@ -285,8 +266,7 @@ OF_STEPS = (
         {"q": lambda s: s.norm(s.queries, s.q_gain)},
         {"k": lambda s: s.norm(s.keys, s.k_gain)},
     ),
-    Mistake(
-        "norm_after_rotation",
+    Mistake("norm_after_rotation").as_if(
         "it normalises after the rotation, where the gain belongs before it",
         "Without a gain both orders are equal, since a rotation keeps the length. The gain differs within a pair.",
         "Which comes first: the gain of a feature, or the rotation of its pair?",
@@ -296,8 +276,7 @@ OF_STEPS = (
             "k": lambda s: s.norm(s.rotate_from(s.keys, 0), s.k_gain),
         },
     ),
-    Mistake(
-        "norm_forgotten",
+    Mistake("norm_forgotten").as_if(
         "queries or keys keep their length: they are not normalised",
         "A key with a large norm wins, whatever the query asks.",
         "What is the mean square of a query after your norm, before the gain?",
@@ -305,8 +284,7 @@ OF_STEPS = (
         *_on_both_or_one(lambda x, gain: x),
         *_on_both_or_one(lambda x, gain: gain * x),
     ),
-    Mistake(
-        "normed_to_length_one",
+    Mistake("normed_to_length_one").as_if(
         "queries and keys are divided by their length, not by their root mean square",
         "Scores are smaller by a factor of d_k, and the head can hardly choose.",
         "What is the mean square of a query after your norm, before the gain?",
@@ -314,32 +292,28 @@ OF_STEPS = (
         # One side alone is the same as a division by d_k.
         {"norm": lambda s: lambda x, gain: gain * x / np.linalg.norm(x, axis=-1, keepdims=True)},
     ),
-    Mistake(
-        "mean_subtracted",
+    Mistake("mean_subtracted").as_if(
         "the mean of the features is subtracted: that is layer norm",
         "RMS norm keeps the mean; weights that were trained with it need that mean.",
         "What does RMS norm divide by, and what does it subtract?",
         "It subtracts nothing: divide by the root of the mean square alone.",
         *_on_both_or_one(_layer_norm),
     ),
-    Mistake(
-        "gain_forgotten",
+    Mistake("gain_forgotten").as_if(
         "a gain were 1 for every feature",
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
         "It should depend on both gains: multiply each normed vector by its own, feature by feature.",
         *_on_both_or_one(lambda x, gain: rms_norm(x)),
     ),
-    Mistake(
-        "plain_attention",
+    Mistake("plain_attention").as_if(
         "queries and keys are neither normalised nor rotated",
         "This is the head of notebook 02 with a causal mask.",
         "What is new in the head of this notebook, before the scores?",
         "The norm with its gain, then the rotation, both for queries and keys.",
         {"q": lambda s: s.queries, "k": lambda s: s.keys},
     ),
-    Mistake(
-        "mask_from_the_first_key",
+    Mistake("mask_from_the_first_key").as_if(
         "the mask lines up at the upper left, although the queries are the last tokens",
         "One new token after four others sees the first of them only.",
         "How many keys may the last query see?",
