@@ -195,3 +195,34 @@ def test_a_rotated_latent_is_no_rotated_key(seed, d):
     assert (
         np.abs(wrong - true).max() > 1 and np.abs(np.diag(wrong) - np.diag(true)).max() < 1e-10
     )  # distance 0 is right
+
+
+GERMAN = """Am Morgen war der Berg weiß. Ein Mann mit einem roten Hut ging langsam die Straße zur Mühle entlang, und sein
+Hund lief vor ihm her. Wir sind zu spät, sagte der Mann. Der Hund antwortete nicht. Er hatte im Schnee einen Handschuh
+gefunden. Neben der Mühle standen drei Häuser, zwei davon leer, und aus dem dritten stieg dünner grauer Rauch."""
+JSON = """[{"name": "Anna", "age": 31, "city": "Paris", "likes": ["tea", "chess"]},
+ {"name": "Ben", "age": 27, "city": "Rome", "likes": ["wine"]},
+ {"name": "Carla", "age": 45, "city": "Oslo", "likes": ["tea", "snow", "cats"]}]"""
+
+
+@pytest.mark.slow
+@needs_model
+@pytest.mark.parametrize("text", [GERMAN, JSON])
+def test_other_texts_agree(text):
+    speaker = smollm.load(bar=iter)
+    token, feature = (partial(rounded, bits=3, axis=axis) for axis in (-1, -2))
+    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    ways = {
+        "per token": {"attention": measures.attending(token, token)},
+        "keys per feature": {"attention": measures.attending(feature, token)},
+        "values, too": {"attention": measures.attending(feature, feature)},
+        "stripes away": {"grouped_attention": measures.without(constant, 3)},
+        "window": {"window": 32},
+        "and the first": {"window": 32, "sink": 1},
+    }
+    loss = {name: speaker.using(**changes).loss(text) for name, changes in ways.items()}
+    assert loss["keys per feature"] < loss["stripes away"] < loss["per token"]
+    assert loss["keys per feature"] < loss["values, too"] and loss["and the first"] < loss["window"]
+    bases = measures.bases_of_matrices(speaker), measures.bases_of_texts(speaker)
+    matrices, texts = (measures.with_bases(speaker, [x[:, :256] for x in each]).loss(text) for each in bases)
+    assert texts < matrices - 0.3

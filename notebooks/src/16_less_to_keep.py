@@ -636,7 +636,8 @@ if speaker:
 # scales that are not rounded, so take the second digit with caution. In a longer text
 # windows and groups cost fewer bytes a token, because at most 31 keys wait. Scales per feature, but for those in groups, know the
 # whole text in advance. Rounding is simulated: this program stores whole numbers, and reads them rounded. What is written is short,
-# so a window of 32 has hardly anything to forget. The model is small, and larger ones may bear other losses.
+# so a window of 32 has hardly anything to forget. On a German text and on JSON
+# what is said of 3 bits, windows and latents holds, too. The model is small, and larger ones may bear other losses.
 #
 # </details>
 
