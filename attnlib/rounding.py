@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import validation
 
 
-def rounded(x: ArrayLike, bits: int, axis: int = -1, dtype: DTypeLike = None) -> np.ndarray:
+def rounded(x: ArrayLike, bits: int, axis: int = -1, dtype: DTypeLike | None = None) -> np.ndarray:
     """Round each number to the nearest of 2^bits, spread evenly from the lowest to the highest along `axis`.
 
     Parameters

@@ -78,6 +78,8 @@ def main():
         ("masks, 6 x 6", live.masks(), "d_k", 1),
         ("ribbons over 14 words, 11 stops", live.ribbons(stored()), "d_k", 1),
         ("what is written, and its loss", live.speaking(stored()), "d_k", 1),
+        ("keys of 40 tokens, 64 features", live.keys_map(several[0, 0, :40, :64], several[1, 0, :40, :64]), "bits", 1),
+        ("a price of 32 points", live.price(points()), "point", 1),
         ("sentence of 200 words", live.sentence(lambda text: (text.split(), several), "word " * 200), "head", 30),
     ):
         milliseconds, size = step(view, slider)
@@ -99,6 +101,14 @@ def stored():
         wrote = {"text": " what it writes" * 8, "loss": {"prose": 3 + abs(np.log(d_k / 64))}}
         stops.append({"d_k": d_k, "weights": weights, "next": following, **wrote})
     return {"words": [" word"] * 14, "layer": 25, "head": 5, "d_k": 64, "stops": stops}
+
+
+def points():
+    """Return 32 ways to keep less, in eight families."""
+    rng, text = np.random.default_rng(0), {"name": "4 bits", "text": " what it writes" * 8}
+    return [
+        {"family": str(k % 8), "bytes": int(n), "loss": 1 / n, **text} for k, n in enumerate(rng.integers(9, 999, 32))
+    ]
 
 
 def step(view, name):

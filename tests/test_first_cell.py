@@ -87,7 +87,7 @@ def test_elsewhere_it_says_what_to_type(machine, number):
     machine.packages.remove("attnlib")
     with pytest.raises(ImportError, match=r"make lab, or: pip install git\+https://github\.com/"):
         exec(setup(number), {})
-    with pytest.raises(ImportError, match=r"Its folder belongs beside .+: make lab$"):
+    with pytest.raises(ImportError, match=r"missing beside this notebook\. .+: make lab$"):
         exec(setup(number, None), {})
     assert machine.commands == []
 

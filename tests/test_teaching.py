@@ -17,6 +17,7 @@ from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
+SHEET = (ROOT / "docs" / "votes.md").read_text(encoding="utf-8")
 SOURCES = {notebook.number: notebook.source for notebook in SERIES}
 PLANS = {"45-minute lecture": 40, "90-minute lecture": 85, "Half day": 240}  # minutes that are planned
 QUESTION_MINUTES = 2  # for a question with options: vote, run, answer
@@ -127,18 +128,21 @@ def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):
 
 def test_the_tables_are_those_of_the_words_and_of_the_notebooks():
     assert teaching.written(GUIDE) == GUIDE, "Fix: python -m tools.teaching"
+    assert teaching.votes() == SHEET, "Fix: python -m tools.teaching"
 
 
-def test_every_question_has_its_words_and_a_place_for_its_table(notebook, text):
+def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(notebook):
     for name in notebook.questions:
         assert set(teaching.REPLIES["questions"][name]) == {"asked", *PREDICTIONS[name].options}, name
-        assert f"| `predict.{name}`: " in text
+        (row,) = (line for line in SHEET.splitlines() if line.startswith(f"| `predict.{name}`: "))
+        assert row.endswith("".join(f" {letter.upper()} __ %" for letter in PREDICTIONS[name].options) + " |")
+    assert "__ %" not in GUIDE
 
 
-def test_the_answers_from_memory_are_listed(number, text):
+def test_the_answers_from_memory_are_listed(number):
     if recall := RECALLS.get(f"before_{number}"):
         answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
-        assert f"*Before you start* (`predict.{recall.name}`): {answers}." in text
+        assert f"*Before you start* (`predict.{recall.name}`): {answers}." in SHEET
 
 
 def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, text):
@@ -146,7 +150,7 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
         told = teaching.REPLIES["exercises"][task.key]
         names = [id for ids in told for id in re.split(r", | \+ ", ids)]
         assert names and set(names) <= set(task.wrong), f"{number}: {set(names) - set(task.wrong)}"
-        assert f"| {number} {task.title} | " in text
+        assert f"\n*{number} {task.title}*\n" in text
 
 
 def test_no_words_are_left_over():

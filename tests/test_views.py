@@ -1,6 +1,7 @@
 """What each live view shows, and how it follows its controls."""
 
 import base64
+import html
 import io
 import json
 import re
@@ -18,6 +19,7 @@ import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
+from attnlib.live.still import figure
 from attnlib.rounding import rounded
 
 
@@ -324,6 +326,16 @@ def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_t
         assert faded == [svg.visible(token) for token in TEXT[5:]]
 
 
+def test_what_all_keys_share_is_drawn_where_it_is_kept_apart_alone_in_a_still_too():
+    for mean, strips in ((0, 0), (1, 1), (2, 0)):
+        view = live.keys_map(KEYS, QUERIES)
+        picture = view.draw(mean=mean)[0]
+        assert len(figure(picture).axes[0].images) == 1 + strips  # the map, and what all keys share
+        for root in parsed(picture):
+            words = [text.text for text in root.iter("text")]
+            assert ("once" in words, "gone" in words) == (mean == 1, mean == 2)
+
+
 def test_a_map_of_keys_is_orange_above_zero_slate_below_and_clear_at_zero():
     drawn = svg.signed(np.array([[2.0, 0.5, 0.0, -0.5, -2.0]]), 1, 1, 2.0)
     png = base64.b64decode(re.search(r"base64,([^\"]+)", drawn)[1])
@@ -342,14 +354,13 @@ def test_price_draws_each_point_at_its_bytes_and_loss_and_tells_the_chosen_one()
         assert (np.argsort(-y, kind="stable") == np.argsort(losses, kind="stable")).all()
     for k, way in enumerate(given):
         view.choose(point=k)
-        assert f"{way['name']}: loss {way['loss']:.3f}, {way['bytes']} bytes a token".replace("<my>", "&lt;my&gt;") in (
-            read(view)
-        )
+        assert f"loss {way['loss']:.3f}, {way['bytes']} bytes a token" in read(view)
+        assert html.escape(f"{way['family']}: {way['name']}", quote=False) in read(view)
         (x, y), (circle,) = across[k], (c for c in parsed(view.picture.value)[0].iter("circle") if c.get("class"))
         assert (float(circle.get("cx")), float(circle.get("cy"))) == pytest.approx((x, y), abs=0.1)
-    assert "mine (yours)" in read(view) and "5 of 5 words as with all kept" in read(view)
+    assert "&lt;my&gt; way, yours: loss" in read(view) and "5 of 5 words the same" in read(view)
     view.choose(point=1)
-    assert "3 of 5 words as with all kept" in read(view) and "a &lt;scale&gt; per token" in view.picture.value
+    assert "3 of 5 words the same" in read(view)
 
 
 def test_the_band_joins_those_that_nothing_beats():

@@ -28,8 +28,9 @@ if not find_spec("attnlib"):
     raise ImportError("attnlib is missing beside this notebook. In a clone: make lab")"""
 SETUP_TORCH = """
 if not find_spec("torch"):
-    how = "Saved outputs: reload before saving. To run it: {where}."
-    raise ImportError(f"PyTorch is missing (a browser cannot run it). {{how}}")"""
+    saved = "Saved outputs: reload before saving."
+    how = "To run it: {where}."
+    raise ImportError(f"PyTorch is missing (a browser cannot run it). {{saved}} {{how}}")"""
 
 
 def first_cells(notebook, address):

@@ -47,14 +47,14 @@ function enlarge(section) {
     if (larger > 1) text.style.fontSize = parseFloat(fontSize) * larger + "px";
   }
   const boxes = texts.map((text) => text.getBoundingClientRect());
-  const stages = texts.map((text) => getComputedStyle(text).visibility); // what waits for an answer is never beside the rest
-  const apart = section.querySelector(".attnlib-figure") ? 4 : -8; // pixels between numbers of cells; views leave room
+  const waits = texts.map((text) => !!text.closest("[visibility=hidden]")); // for an answer, and is never beside the rest
+  const apart = section.querySelector(".attnlib-figure") ? 4 : -4; // pixels between numbers of cells; views leave room
   const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) + apart;
   const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) - a.height / 4;
   const meet = (a, b) => a !== b && across(a, b) > 0 && down(a, b) > 0;
   texts.forEach((text, k) => {
     const slanted = text.getScreenCTM().b && text.getScreenCTM().a;
-    if (text.style.fontSize && !slanted && boxes.some((box, l) => stages[k] === stages[l] && meet(boxes[k], box))) text.style.fontSize = "";
+    if (text.style.fontSize && !slanted && boxes.some((box, l) => waits[k] === waits[l] && meet(boxes[k], box))) text.style.fontSize = "";
   });
 }
 

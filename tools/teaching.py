@@ -1,4 +1,4 @@
-"""Write the tables of TEACHING.md: what to ask, what to reply to which mistake, how long a session takes.
+"""Write the tables of TEACHING.md, what to reply to which mistake and how long a session takes, and docs/votes.md.
 
 python -m tools.teaching
 
@@ -8,14 +8,20 @@ the questions; tests/test_teaching.py sees that the tables are up to date.
 
 import re
 
-from attnlib.course import PREDICTIONS
+from attnlib.course import PREDICTIONS, RECALLS
 
 from .build_notebooks import read_source, tagged
 from .links import marked
 from .report.notebooks import key
 from .series import REPLIES, ROOT, SERIES
 
-GUIDE = ROOT / "TEACHING.md"
+GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
+LEAD = """\
+# Votes
+
+Every question with options, to print and to fill in: let the room vote by hands, write down the split, and only then run
+the cell. Replies to the wrong letters are in the notes of a deck. Written by `python -m tools.teaching`.
+"""
 
 
 def contents(notebook):
@@ -39,9 +45,24 @@ def table(*rows):
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest]) + "\n"
 
 
+def votes():
+    """Return the sheet of all questions, with blanks for the votes of a class."""
+    found = [LEAD]
+    for notebook in SERIES:
+        recall, (questions, _) = RECALLS.get(f"before_{notebook.number}"), contents(notebook)
+        if recall or questions:
+            found.append(f"## {notebook.number} · {notebook.title[0].upper()}{notebook.title[1:]}\n")
+        if recall:
+            right = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
+            found.append(f"*Before you start* (`predict.{recall.name}`): {right}.\n")
+        if questions:
+            found.append(asked(questions))
+    return "\n".join(found)
+
+
 def asked(questions):
     """Return the table of the questions of a notebook, with blanks for the votes of a class."""
-    rows = [("question", "options", "right, shown at", "usual split of answers")]
+    rows = [("question", "options", "right, shown at", "split")]
     for name, heading in questions.items():
         words, question = REPLIES["questions"][name], PREDICTIONS[name]
         options = "; ".join(f"{letter} {words[letter]}" for letter in question.options)
@@ -51,20 +72,19 @@ def asked(questions):
 
 
 def replies(exercises):
-    """Return the table of likely mistakes; several ids in one row have one reply."""
-    rows = [("exercise", "mistake", "how it shows", "reply")]
-    for name, first in exercises.items():
+    """Return the likely mistakes of each exercise, how they show, and a reply; several ids may have one reply."""
+    found = []
+    for name, title in exercises.items():
+        found.append(f"\n*{title}*\n\n")
         for ids, (shows, reply) in REPLIES["exercises"].get(name, {}).items():
-            rows.append((first, ", ".join(f"`{id}`" for id in ids.split(", ")), shows, reply))
-            first = ""
-    return table(*rows)
+            found.append(f"- {', '.join(f'`{id}`' for id in ids.split(', '))}: {shows}. {reply}\n")
+    return "".join(found)
 
 
 def written(text):
     """Return the text of TEACHING.md with its tables as they should be."""
     for notebook in SERIES:
-        questions, exercises = contents(notebook)
-        text = marked(text, f"asked {notebook.number}", asked(questions))
+        _, exercises = contents(notebook)
         text = marked(text, f"replies {notebook.number}", replies(exercises))
         text = with_minutes(text, notebook)
     return text
@@ -81,6 +101,7 @@ def write():
     text = GUIDE.read_text("utf-8")
     if (new := written(text)) != text:
         GUIDE.write_text(new, encoding="utf-8", newline="\n")
+    SHEET.write_text(votes(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -20,18 +20,9 @@ def convoy(flags, cargo=None, *, notes=False):
     """Return a convoy as an array with one row per ship, (n, 15), or (n, 20) with notes.
 
     Columns: `FLAG` one-hot, `CARGO`, `ONE` always 1, `PLACE` one-hot, and `NOTE`, five empty ones into which a layer
-    can write. What is no convoy, or has not as many tons as ships, raises ValueError.
+    can write. `flags` is `*`, the pilot, and one to seven letters of A to D; `cargo` one number of tons per ship, by
+    default those of `TONS`. What is no convoy, or has not as many tons as ships, raises ValueError.
 
-    Parameters
-    ----------
-    flags : str
-        `*`, the pilot, then one to seven letters of A to D.
-    cargo : sequence of float, optional
-        Tons, one number per ship; by default those of `TONS`.
-    notes : bool
-
-    Examples
-    --------
     >>> x = convoy("*BA", [0, 4, 2])
     >>> x[1, FLAG], x[1, CARGO], x[1, PLACE]
     (array([0., 0., 1., 0., 0.]), np.float64(4.0), array([0., 1., 0., 0., 0., 0., 0., 0.]))

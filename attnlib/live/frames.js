@@ -85,6 +85,7 @@
     };
     const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => moved(k, stop)));
     const controls = parts.map(([control]) => control);
+    controls.forEach((control, k) => control.classList.toggle("attnlib-alone", Boolean(knobs[k].alone)));
     // A click on a cell, a word or a head takes the nearest stop of what it chooses.
     const chosen = (event) =>
       Object.entries(window.attnlibCells.under(view, event)?.chooses ?? {}).flatMap(([key, wanted]) => {

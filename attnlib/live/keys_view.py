@@ -19,7 +19,7 @@ MOST, WIDEST, TOP, ROWS = 40, 128, 42, 384  # tokens; features; pixels above the
 BITS = {"all": 32, "8": 8, "4": 4, "3": 3, "2": 2}
 AXES = {"token": -1, "feature": -2}
 SHARED = {"kept": 0, "kept apart": 1, "taken away": 2}
-ACROSS, DOWN = (74, 384, 110), (64, 192, 84)  # pixels: of labels, of the map at most, of the bars
+ACROSS, DOWN = (74, 384, 110), (54, 192, 64)  # pixels: of labels, of the map at most, of the bars
 
 
 def keys_map(
@@ -111,7 +111,7 @@ class _Keys:
         pages, low = [], TOP + n * self.high
         for page, image in zip((ACROSS, DOWN), images, strict=True):
             parts = [*self._map(page, image, mean, row), *self._bars(page, weights, whole, row)]
-            parts += [svg.text(4, low + 18 + 19 * k, line) for k, line in enumerate(told)]
+            parts += [svg.text(4, low + 18 + 19 * k, line, size=12 + (page == ACROSS)) for k, line in enumerate(told)]
             size = sum(page) + 18, low + 44
             pages.append(svg.picture(*size, "the keys of a head", words, parts, at=(0, 0) if page == ACROSS else None))
         return svg.layouts(*pages), {"keys": kept, "weights": weights[None]}
@@ -122,14 +122,16 @@ class _Keys:
         wide = svg.cell_side(room, d_k) * d_k
         for x, colour, side in ((left, KEY, "above zero"), (left + 92, BELOW, "below zero")):
             yield f'<rect x="{x}" y="4" width="10" height="10" fill="{colour}"/>{svg.text(x + 14, 13, side, size=12)}'
-        strip = self._image(self.shared[None], room, 12)
-        yield f'<g transform="translate({left} 22)" opacity="{int(mean == 1)}">{strip}</g>'
+        strip, shown = self._image(self.shared[None], room, 12), "visible" if mean == 1 else "hidden"
+        yield f'<g transform="translate({left} 22)" visibility="{shown}">{strip}</g>'
         dash = f'stroke="{LINE}" stroke-dasharray="{"none" if mean == 1 else "3 3"}" opacity="{min(mean, 1)}"'
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
         yield svg.text(left - 6, 32, ("", "once", "gone")[mean], size=12, anchor="end")
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
         for j in range(0, n, -(-12 // high)):
-            words = svg.text(left - 6, TOP + (j + 0.5) * high + 4, svg.cut(self.words[j], 9), size=12, anchor="end")
+            words = svg.text(
+                left - 6, TOP + (j + 0.5) * high + 4, svg.cut(self.words[j], left // 8), size=12, anchor="end"
+            )
             yield f'<g opacity="{1 if j <= row else 0.4}">{words}</g>'
         yield svg.frame(left - 1, TOP + row * high - 1, wide + 2, high + 2, QUERY)
         grid = {"row": "query", "rows": n, "column": "feature", "columns": d_k, "shown": "keys"}
@@ -137,12 +139,12 @@ class _Keys:
 
     def _bars(self, page, weights, whole, row):
         """Yield the weights with these keys as bars, and with whole ones as ticks."""
-        left, room, most = page
+        (left, room, most), keys = page, " keys" * (page == ACROSS)
         x, long, bars, ticks = left + room + 10, most / self.top(row), "", ""
         for j in range(len(self.key)):
             y, (w, v) = TOP + j * self.high, (weights[j], whole[j]) if j <= row else (0, 0)
             bars += f"M{x} {y + 2}h{w * long:.1f}v{self.high - 3}H{x}z"
             ticks += f"M{x + v * long:.1f} {y}v{self.high if j <= row else 0}"
-        yield svg.text(x, 13, "bar: these keys", size=12) + svg.text(x, 30, "tick: whole keys", size=12)
+        yield svg.text(x, 13, f"bar: these{keys}", size=12) + svg.text(x, 30, f"tick: whole{keys}", size=12)
         yield f'<path class="attnlib-moves" d="{bars}" fill="{QUERY}"/>'
         yield f'<path d="{ticks}" fill="none" stroke="currentColor" stroke-width="1.5"/>'

@@ -15,7 +15,7 @@ from .view import LiveView
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
 LEFT, TOP, HIGH = 50, 26, 230  # of the axes, in pixels
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
-ACROSS, DOWN = Page(588, 15, 0, 3), Page(352, 14, 0, 5)
+ACROSS, DOWN = Page(588, 15, 0, 3), Page(328, 14, 0, 5)
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
 
 
@@ -50,7 +50,8 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     pictures = [_Picture(ways, page) for page in (ACROSS, DOWN)]
 
     def render(point):
-        return svg.layouts(*(picture.draw(point) for picture in pictures)), {}
+        shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", "loss")}
+        return svg.layouts(*(picture.draw(point) for picture in pictures)), shown
 
     labels = [(svg.cut(f"{way['name']}, {way['family']}", 18), k) for k, way in enumerate(ways)]
     return _Price({"point": choice("point", labels, 0)}, render)
@@ -82,7 +83,7 @@ class _Picture:
         sizes, losses = np.log([way["bytes"] for way in ways]), [way["loss"] for way in ways]
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
-        self.texts, self.across = [lines(way["text"], page, page.written) for way in ways], page.wide // 180
+        self.texts, self.across = [lines(way["text"], page, page.written) for way in ways], page.wide // 160
         self.card = TOP + HIGH + 74 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 
@@ -120,7 +121,9 @@ class _Picture:
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 60 + 19 * (k // self.across)
-            yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(MARGIN + x + 16, y, svg.cut(family, 24), size=12)
+            yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(
+                MARGIN + x + 16, y, svg.cut(family, self.page.wide // self.across // 8), size=12
+            )
 
     def _joined(self, which, how):
         points = " ".join(f"{x},{y}" for x, y in sorted(self.at[k] for k in which))
@@ -134,19 +137,22 @@ class _Picture:
             how = f'stroke="currentColor" opacity="{weak}" stroke-width="{thick}"'
             parts.append(self._joined([k for k, one in enumerate(self.ways) if one["family"] == family], how))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
-        told = f"{way['name']}: loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
+        called = f"{way['family']}: {way['name']}"
+        told = f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
         whole, wrote = self.ways[0]["text"].split(), way["text"].split()
         same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
         parts += [
             f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
-            svg.text(MARGIN, top, svg.cut(way["family"], 40) + " (yours)" * way["own"], size=15, bold=True),
+            svg.text(MARGIN, top, svg.cut(called, self.page.wide // 9), size=15, bold=True),
             svg.text(MARGIN, top + 20, told, size=14),
             svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
-            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words as with all kept", size=12),
+            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same", size=12),
         ]
         for i, line in enumerate([*self.texts[point], *[""] * rows][:rows]):
             parts.append(svg.text(MARGIN, top + 70 + ROW * i, line, size=self.page.size))
-        words = f"{len(self.ways)} ways. {way['family']}, {told}. The model goes on: {way['text'].strip()}"
+        words = (
+            f"{len(self.ways)} ways. {called}{', yours' * way['own']}: {told}. The model goes on: {way['text'].strip()}"
+        )
         size, at = (self.page.wide, top + 58 + ROW * rows), (0, 0) if self.page == ACROSS else None
         return svg.picture(*size, "loss against bytes a token", words, parts, at=at)
 

@@ -149,7 +149,7 @@ def vector_times_matrix(vector, matrix):
 
 # %% jupyter={"source_hidden": true}
 def boxes(ax, left, y, numbers, colour="#ffffff"):
-    """Draw numbers side by side, each in a box; where none is filled, a 0 is left out."""
+    """Draw numbers side by side, each in a box; no 0 where boxes are empty."""
     look = {"boxstyle": "square,pad=0.4", "facecolor": colour, "edgecolor": "gray"}
     style = {"ha": "center", "va": "center", "family": "monospace", "bbox": look}
     for j, number in enumerate(numbers):

@@ -79,8 +79,8 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # Patient A is an attention layer inside a very small language model. The model reads six digits and guesses at each position
 # which digit comes next. Its mask is causal, so a guess may use the digits up to its own position and no later ones. All digits are
-# drawn at random; a sentence would not do here, because a model can learn a sentence by heart. An honest model can only
-# guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$.
+# drawn at random; a sentence could be learned by heart. An honest model can only guess. It is right one time in ten, and its loss
+# is $\ln 10 = 2.30$.
 #
 # A healthy layer and patient A are trained for 150 steps each, in a few seconds.
 
@@ -123,11 +123,11 @@ for name, module in {"healthy": healthy(), "patient A": patient_A}.items():
 predict.too_good(guess_too_good)
 
 # %% [markdown]
-# The last token was replaced by noise, and earlier outputs moved. Under a causal mask they must not.
+# Under a causal mask earlier outputs must not move.
 #
 # ### Case 1 · A mask that means its opposite
 #
-# Which line lets the future in? The healthy layer has one method for each step. Here are those that you will meet
+# Which line lets the future in, and why does no shape show it? The healthy layer has one method for each step. Here are those that you will meet
 # several times. `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
 
 # %%
@@ -150,6 +150,8 @@ print(sick_lines("case_01"))
 # printed only a shape.
 #
 # ### Cases 2, 3 · Two more ways to see the future
+#
+# Which lines, and why does no shape show them?
 
 # %%
 for name in ("case_02", "case_03"):
@@ -175,7 +177,7 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # Hatched is what each module forbids: no weight at all. In `case_02` nothing is hatched, because the mask never reaches the scores.
 # `case_03` hides best. Its map looks right, and no value of a later token comes through. But the softmax came first, so the
 # future took its share of each row before it was removed. What is left of a row sums to less than 1. How much is missing
-# depends on the digits that come, and the model learned to read that. The casebook shows it by an experiment.
+# depends on the digits that come, and the model learned to read that.
 # **Fix.** Mask before the softmax. As for case 2: a wrapper did not
 # [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a layer
 # [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights: case 29.
@@ -267,8 +269,7 @@ for name, module in {"healthy": healthy(), "patient B": patient_B}.items():
 examine(patient_B=patient_B)
 
 # %% [markdown] tags=["predict"]
-# Three matrices have not moved, and the kit finds nothing. The matrices may be frozen: used, but not trained. Or they
-# may not be used at all. Another probe tells the two apart: poison what you suspect, and see what dies.
+# Three matrices have not moved, and the kit finds nothing. They may be frozen, or not used at all. Another probe tells the two apart: poison what you suspect, and see what dies.
 #
 # **Predict.** You set $W_Q$, $W_K$ and $W_V$ to NaN. What is the output?
 #
@@ -299,6 +300,8 @@ predict.poison(guess_poison)
 
 # %% [markdown]
 # ### Case 4 · Made and not used
+#
+# Which line, and why does no shape show it?
 
 # %%
 print(sick_lines("case_04"))
@@ -320,7 +323,7 @@ for told, batch in calls.items():
     print(f"{told:<18}", patient_C(batch)[0][0, 0, :5].numpy().round(2))
 
 # %% [markdown] tags=["predict"]
-# Alone, two different sequences get one and the same output. Together they do not.
+# Alone, two different sequences get the same output; together they do not.
 #
 # **Predict.** What does it have?
 #
@@ -342,6 +345,8 @@ predict.company(guess_company)
 
 # %% [markdown]
 # ### Case 5 · The axis that was the tokens
+#
+# Which line, and why does no shape show it?
 
 # %%
 print(sick_lines("case_05"), end="\n\n")
@@ -390,6 +395,8 @@ predict.pale(guess_pale)
 
 # %% [markdown]
 # ### Case 6 · The wrong width
+#
+# Which line, and why does no shape show it?
 
 # %%
 print(sick_lines("case_06"))
@@ -423,7 +430,7 @@ view
 #
 # ## E · A green test
 #
-# Patient E comes with a test that passes: on the identity example of notebook 02 its formula gives what attention must give.
+# Patient E passes a test: on the identity example of notebook 02 its formula gives what attention must give.
 # These are weights of its first head for five other tokens.
 
 # %% jupyter={"source_hidden": true}
@@ -444,7 +451,6 @@ guess_sums = None  # "a", "b" or "c"
 # %%
 print("sums of the rows:   ", weights.sum(-1).numpy().round(2))
 print("sums of the columns:", weights.sum(-2).numpy().round(2))
-print(sick_lines("case_07"))
 
 # %%
 predict.sums(guess_sums)
@@ -452,8 +458,13 @@ predict.sums(guess_sums)
 # %% [markdown]
 # ### Case 7 · What its test could see
 #
-# Why did the test pass? Here are three worked examples of notebook 02. How far off is the output with this mistake, and with another, Q and K
-# swapped?
+# Which line, and why does no shape show it?
+
+# %%
+print(sick_lines("case_07"))
+
+# %% [markdown]
+# Why did the test pass? How far off is the output of three worked examples, with this mistake and with Q and K swapped?
 
 
 # %%
@@ -477,8 +488,8 @@ for name, case in examples.items():
 #
 # ## F · A class with the right shape
 #
-# You have probably met this class: it stands, with small changes, in many tutorials ([S0](../REFERENCES.md#s0)). Read it slowly.
-# Four or five things in it should catch your eye by now.
+# This class stands, with small changes, in many tutorials ([S0](../REFERENCES.md#s0)). Read it slowly: which four or five
+# lines, and why does no shape show them?
 
 # %%
 from attnlib.course.clinic.ward import TutorialAttention

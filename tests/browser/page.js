@@ -294,6 +294,21 @@ window.ask = {
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };
   },
+  // The smallest x of a letter in the pictures of a lecture, in pixels, with its words and its slide.
+  letters: () => {
+    const canvas = document.createElement("canvas").getContext("2d");
+    const texts = window.Reveal.getSlides().flatMap((slide) => {
+      window.Reveal.slide(window.Reveal.getIndices(slide).h, 0, 9);
+      const shown = [...slide.querySelectorAll(".picture svg text")].filter((text) => text.getClientRects().length);
+      return shown.map((text) => {
+        const { fontFamily, fontSize } = getComputedStyle(text), { a, b } = text.getScreenCTM();
+        canvas.font = `100px ${fontFamily}`;
+        const tall = (canvas.measureText("x").actualBoundingBoxAscent / 100) * parseFloat(fontSize) * Math.hypot(a, b);
+        return [tall, text.textContent, slide.querySelector("header").textContent];
+      });
+    });
+    return texts.filter((text) => text[1].trim()).reduce((least, text) => (text[0] < least[0] ? text : least));
+  },
   pages: () => document.querySelectorAll(".pdf-page").length,
   cutInPrint: () =>
     [...document.querySelectorAll(".pdf-page .body")].filter(

@@ -46,6 +46,12 @@ def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
     assert page.locator("section .picture").count() > found["count"] / 2
 
 
+def test_letters_in_pictures_can_be_read_from_the_last_row(new_page, built):
+    page = prepared(new_page(1024, 768))
+    opened(page, built("45"))
+    assert page.evaluate("ask.letters()")[0] > 12.9
+
+
 @pytest.mark.parametrize("name", MOST)
 def test_the_views_are_alive(new_page, built, name):
     page = new_page()
@@ -118,6 +124,32 @@ def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, h
     assert page.evaluate("Reveal.getIndices().h") == here
 
 
+def test_home_and_end_move_a_slider_before_a_click_and_never_turn_slides(new_page, built):
+    page = new_page()
+    slider = at_view(page, built, "03", ", 0, 9")
+    page.evaluate("document.activeElement.blur()")
+    here = page.evaluate("Reveal.getIndices().h")
+    for key, end in (("End", "max"), ("Home", "min")):
+        page.keyboard.press(key)
+        assert slider.input_value() == slider.get_attribute(end) and page.evaluate("Reveal.getIndices().h") == here
+    page.evaluate("document.activeElement.blur(), Reveal.slide(7)")
+    for key in ("End", "Home"):
+        page.keyboard.press(key)
+        assert page.evaluate("Reveal.getIndices().h") == 7
+
+
+def test_the_address_fills_the_cover_and_lists_slides(new_page, built):
+    page = new_page()
+    opened(page, built("45"))
+    heads = page.locator("section header").all_inner_texts()
+    assert page.locator("#about").inner_text() == ""
+    opened(page, built("45") + "?name=Ada Example&course=ML %26 more&date=3 May&slides=1-3,6,5,21-")
+    assert page.locator("#about").inner_text() == "Ada Example · ML & more · 3 May"
+    assert page.locator("section header").all_inner_texts() == [*heads[:3], heads[5], heads[4], *heads[20:]]
+    opened(page, built("45") + "?slides=none")
+    assert page.locator("section header").all_inner_texts() == heads
+
+
 def test_the_window_or_the_address_chooses_the_ratio(new_page, built):
     page = new_page(1024, 768)
     opened(page, built("45"))
@@ -145,6 +177,42 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 10 of 40").wait_for()
     assert "Coming from 00" in notes.inner_text()
+
+
+@pytest.mark.parametrize("name", ["45", "90"])
+def test_notes_fit_the_window_of_the_speaker(new_page, built, name):
+    page = new_page()
+    opened(page, built(name))
+    with page.expect_popup() as opening:
+        page.keyboard.press("s")
+    speaker = opening.value
+    assert speaker.evaluate("[innerWidth, innerHeight]") == [1100, 700]
+    for i in range(page.evaluate("Reveal.getTotalSlides()")):
+        page.evaluate(f"Reveal.slide({i})")
+        told = page.locator("aside.notes").nth(i).evaluate("notes => notes.innerHTML")
+        speaker.wait_for_function("told => document.querySelector('.value').innerHTML === told", arg=told)
+        box = speaker.locator("#speaker-controls")
+        assert box.evaluate("box => box.scrollHeight - box.clientHeight") <= 1, i + 1
+
+
+def test_what_the_speaker_moves_is_moved_on_the_projector(new_page, built):
+    page = new_page()
+    opened(page, built("45") + "#/1")
+    slide = page.locator("section.present")
+    with page.expect_popup() as opening:
+        page.keyboard.press("s")
+    window = opening.value.frame_locator("#current-slide iframe").locator("section.present")
+    page.evaluate("Reveal.slide(2)")
+    window.get_by_text("SmolLM2, layer 24").wait_for()
+    page.evaluate("Reveal.slide(1, 0, 0)")
+    assert slide.locator("input").count() == 0
+    window.get_by_role("button", name="Mary").click()
+    slide.get_by_text("You said Mary. The model says Mary.").wait_for()
+    window.locator("input[type=range]").press("Home")
+    slide.get_by_text("You said Mary. Too sharp").wait_for()
+    assert slide.locator("input[type=range]").input_value() == "0"
+    window.get_by_label("this head").check()
+    slide.get_by_label("this head").and_(page.locator(":checked")).wait_for()
 
 
 @pytest.mark.parametrize("name", MOST)

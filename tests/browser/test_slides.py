@@ -69,6 +69,9 @@ def test_every_slide_fits(new_page, tmp_path, path):
     assert found["count"] >= len(headings)
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert "Solution" not in found["text"] and "not tried yet" not in found["text"]
+    asked = page.locator(".attnlib-fills:has(span)")
+    asked.evaluate_all("all => all.forEach((one) => one.querySelector('button').click())")
+    assert page.evaluate("ask.slides()")["faults"] == [] and asked.count() == 0  # nor is an answer cut
 
 
 @pytest.mark.parametrize("how", ["", "?print-pdf"], ids=["first slide", "all slides"])

@@ -358,15 +358,8 @@ def healthy(embed_dim=24, num_heads=4):
 
 
 def cured(sick):
-    """Return an `Attention` with the weights of `sick`, a module of this clinic.
+    """Return an `Attention` with the weights of `sick`, a module of this clinic; ValueError where they do not fit.
 
-    Raises
-    ------
-    ValueError
-        If its matrices have other shapes than a healthy module needs.
-
-    Examples
-    --------
     >>> sick = MaskIgnored(24, 4)
     >>> torch.equal(cured(sick).W_Q.weight, sick.W_Q.weight)
     True

@@ -9,8 +9,6 @@ import numpy as np
 def looked_up(tokens, length=7):
     """Return what followed the last two tokens where they stood before, the last time: at most `length` tokens.
 
-    Examples
-    --------
     >>> looked_up([5, 6, 7, 8, 5, 6], length=3), looked_up([5, 6, 7])
     ([7, 8, 5], [])
     """
@@ -26,8 +24,6 @@ def accept_draft(logits, draft, past):
     Row 0 of the logits, (m + 1, vocabulary), comes after the newest token, the others after each of the m of the draft.
     The cache, (keys, values) of each layer, is without the rows of the draft's other tokens. Derived in notebook 11.
 
-    Examples
-    --------
     >>> rows = [(np.ones((1, 5, 2)), np.ones((1, 5, 2)))]
     >>> new, ((keys, values),) = accept_draft(np.eye(4)[[1, 3, 0]], [1, 2], rows)
     >>> new, keys.shape
