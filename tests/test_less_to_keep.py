@@ -199,7 +199,7 @@ def test_a_rotated_latent_is_no_rotated_key(seed, d):
 
 GERMAN = """Am Morgen war der Berg weiß. Ein Mann mit einem roten Hut ging langsam die Straße zur Mühle entlang, und
 sein Hund lief vor ihm her. Wir sind zu spät, sagte der Mann. Der Hund antwortete nicht. Er hatte im Schnee einen
-Handschuh gefunden. Neben der Mühle standen drei Häuser, zwei davon leer, und aus dem dritten stieg dünner grauer Rauch."""
+Handschuh gefunden. Neben der Mühle standen drei Häuser, zwei davon leer, und aus dem dritten stieg grauer Rauch."""
 JSON = """[{"name": "Anna", "age": 31, "city": "Paris", "likes": ["tea", "chess"]},
  {"name": "Ben", "age": 27, "city": "Rome", "likes": ["wine"]},
  {"name": "Carla", "age": 45, "city": "Oslo", "likes": ["tea", "snow", "cats"]}]"""
