@@ -129,7 +129,7 @@
     svg.replaceChildren();
     for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`]]) svg.setAttribute(name, x);
     $("sentence").style.setProperty("--size", `${size}px`);
-    svg.classList.toggle("stays", tall && high < innerHeight / 2); // in view beside the slider and the grid
+    svg.classList.toggle("stays", tall && high < innerHeight * 0.6); // in view beside the slider and the grid
     const ribbons = element("g", { class: "ribbons" }, svg);
     const words = line.spots.map(({ wide }, j) => {
       const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg), base = bases[j];
@@ -388,7 +388,8 @@
       return `${mistaken() ? "This mistake" : "The whole model"} is recorded for layer ${state.layer + 1}, head ${state.head + 1} and <b class="query">${shown(item.words[state.query])}</b> alone${other}.`;
     }
     if (state.way === "no causal mask") return `Your sentence, read with this mistake: shown for its last word. ${touch ? "Tap" : "Point at"} other heads.`;
-    const stands = mistaken() ? "Your sentence, read with this mistake." : "Your sentence, and the head that stands out most among the 270.";
+    const [layer, head] = item.start;
+    const stands = `Your sentence${mistaken() ? ", read with this mistake." : `. Of the 270 heads, layer ${layer}, head ${head} stands out most.`}`;
     return `${stands} ${press} a word, or ${touch ? "tap" : "point at"} other heads.`;
   }
 

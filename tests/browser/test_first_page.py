@@ -371,6 +371,7 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.locator("#blank.said", has_text="head").wait_for()
     # It starts at the brightest head: the 42nd, which looks at the second word.
     assert page.inner_text("#head-says").startswith("Layer 5, head 6: seven looks at two with 0.98")
+    assert "layer 5, head 6 stands out most" in page.inner_text("#line")
     assert row(page)[1] == 0.98 and page.inner_text("#grid-says").startswith("How much seven looks at two")
     page.locator("#goes-on", has_text="“head on …”").wait_for()
     page.get_by_role("slider").press("Home")  # this head: Python gives its weights at d_k = 1
@@ -470,12 +471,13 @@ def test_enter_loads_nothing_and_a_sentence_that_is_not_read_is_marked(with_mode
 def test_a_phone_is_warned_before_it_loads(with_model, new_page):
     page = opened(new_page(390, 844), with_model())
     before = page.locator("#chips").bounding_box()
-    load(page)
+    load(page, "word " * 24)
     assert page.locator("#chips").bounding_box() == before
     assert "0.7 GB" in page.inner_text("#said") and page.locator("#own[data-state=warned]").count() == 1
     page.locator("#ask button", has_text="Mary").click()  # the choice is open, and the page works
     page.get_by_role("button", name="Load it anyway").click()
     page.locator("#blank", has_text="head").wait_for()
+    assert page.locator("#ribbons-picture.stays").count() == 1  # of 24 words, too, it is in view beside the grid
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
