@@ -33,7 +33,7 @@ WORKER = Path(__file__).with_name("worker.js").read_text("utf-8")
 
 
 def made(folder, writes):
-    first_page.write(folder, [ENTRY], {"read": "r", "run": "u", "teach": "t"}, writes)
+    first_page.write(folder, [ENTRY], {"read": "r", "run": "u", "teach": "t", "decks": "d"}, writes)
     (folder / "write").mkdir(exist_ok=True)
     (folder / "write" / "worker.js").write_text(WORKER, "utf-8")
     return folder
