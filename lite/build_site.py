@@ -24,7 +24,7 @@ from pathlib import Path
 import nbformat
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
-from tools import book
+from tools import book, handouts
 from tools.licence import LICENCES, licence_cell
 from tools.links import address, outward
 from tools.reading import entry as told
@@ -72,6 +72,9 @@ def main():
         settings = add_pyodide(pyodide, site, Path(scratch))
     configure(site, settings)
     write_pages(notebooks, site, settings if os.environ.get("REAL_DECODER") or not is_folder(pyodide) else None)
+    with tempfile.TemporaryDirectory() as scratch:
+        handouts.write_students(SERIES, Path(scratch))
+        shutil.make_archive(site / "attention", "zip", scratch)
     for file in LICENCES:
         shutil.copy(ROOT / file, site / f"{file}.txt")  # as text, which a browser shows
     megabytes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6

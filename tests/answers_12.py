@@ -214,6 +214,7 @@ WRONG = [
     ("rope", "positions_added", rope(new_a="a + sin", new_b="b + cos")),
     ("rope", "positions_added", rope(new_a="a + cos", new_b="b + sin")),
     ("rope", "positions_counted", rope(position="np.arange(n)")),
+    ("rope", None, rope(position="np.asarray(positions) % 500")),
     ("rope", "positions_from_one", rope(position="positions + 1")),
     ("rope", "positions_counted", rope(position="positions[0] + np.arange(n)")),
     ("rope", "first_half_overwritten", rope(new_b="A * sin + b * cos")),

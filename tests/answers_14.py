@@ -293,6 +293,8 @@ WRONG = [
     ("tiled", "last_tile_dropped", tiled(rows="range(0, query.shape[-2] - block + 1, block)")),
     ("tiled", "last_tile_dropped", tiled(keys="range(0, key.shape[-2] - block + 1, block)")),
     ("tiled", "maximum_starts_at_zero", tiled(begin=0.0)),
+    ("tiled", "mask_inverted", tiled(cut="~attn_mask[i : i + block, j : j + block]")),
+    ("tiled", "mask_inverted", tiled(cut="~attn_mask[i : i + block, j : j + block]", visit="True")),
     ("tiled", "no_scale", tiled(scale="1.0")),
     ("tiled", "argument_ignored", tiled(cut="np.True_")),
     ("tiled", None, keys_only),

@@ -331,6 +331,21 @@ def test_torchs_own_function_passes_with_a_remark(name, answer):
     assert verdict.passed and f"Remark: torch's own {name} does the work here." in verdict.message, verdict
 
 
+def test_what_computes_in_torch_or_scipy_passes_with_a_remark():
+    def scores(query, key):
+        return query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5
+
+    attention = EXERCISES["scaled_dot_product_attention"]
+    in_torch = attention(lambda q, k, v: torch.from_numpy(scores(q, k)).softmax(-1).numpy() @ v)
+    assert in_torch.message == "Remark: torch computes here. The exercise asks for NumPy."
+    assert attention(lambda q, k, v: al.softmax(scores(q, k)) @ v).message == ""
+    names = {"np": np}
+    code = "def softmax(x, axis):\n    e = np.exp(x - x.max(axis)[..., None])\n    return e / e.sum(axis)[..., None]"
+    exec(compile(code, "site-packages/scipy/special/_logsumexp.py", "exec"), names)  # scipy itself is not installed
+    verdict = check.softmax(lambda x, axis=-1: names["softmax"](x.swapaxes(axis, -1), -1).swapaxes(axis, -1))
+    assert verdict.passed and "Remark: scipy's own softmax does the work here." in verdict.message
+
+
 # --- the library's own
 
 

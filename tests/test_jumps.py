@@ -50,6 +50,23 @@ def test_one_layer_set_by_hand_names_every_letter_that_followed(n, names):
         assert maps.shape[:3] == (1, 1000, heads) and names["share_right"](logits, wanted) == 1
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_one_head_cannot_answer_four_words(seed, names):
+    """Controls: in one head the lead of a letter is a sum over places, and two right leads are two wrong ones.
+
+    Words whose B and C, and whose letters behind, change places: where the leads of the first and the last are above 0,
+    those of the other two cannot both be below.
+    """
+    torch.manual_seed(seed)
+    model = names["AttentionOnly"](1, 1).double()
+    words = [names["LETTERS"].index(c) for word in ("BLCM", "CLBM", "BMCL", "CMBL") for c in f"ADEF{word}GHIKB"]
+    with torch.no_grad():
+        logits, maps = model(torch.tensor(words).reshape(4, 13))
+    of_l, of_m = (logits[:, -1, names["LETTERS"].index(c)] for c in "LM")
+    lead = (of_l - of_m) / maps[0, :, 0, -1, -1]  # times the sum of exponentials: all four share the last key
+    assert lead[0] + lead[3] == pytest.approx((lead[1] + lead[2]).item(), rel=1e-9) and lead.std() > 1e-3
+
+
 @pytest.mark.parametrize("left_out", [1, 5])
 def test_a_head_left_out_loses_its_place_and_no_other(left_out, names):
     found = right_by_place(names["head_for_each_place"](12, left_out), names["draw_jumps"])

@@ -14,13 +14,14 @@ from itertools import zip_longest
 from multiprocessing.util import spawnv_passfds
 from pathlib import Path
 
+import made_up_class
 import numpy as np
 import pytest
 import torch
 from design_answers import DESIGNS
 from puzzle_answers import WRONG
 
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, smollm
+from attnlib.course import EXERCISES, MISTAKES, smollm
 from attnlib.course.engine.exercise import Number
 from tools import report
 from tools.handouts import course
@@ -148,7 +149,7 @@ HOSTILE = {
 }
 
 
-VOTES = "bbbcaz"  # of symmetric; right is b, and z is no option
+VOTES = ["b", "B", "(b) ", "c)", "a", "z"]  # of symmetric; z is no option
 
 
 def source(value):
@@ -288,7 +289,7 @@ def test_a_file_that_cannot_be_read_is_listed(tmp_path, monkeypatch):
 def test_names_are_shown_only_where_asked_for(of_class):
     truth, made, _ = of_class
     for write in (page.text, page.page, page.table):
-        assert not re.search("student|anna|voter|broken.ipynb", write(made))
+        assert not re.search(r"student\d|anna|voter|broken.ipynb", write(made))
     for write in (page.text, page.page, page.table):
         assert "anna0 02.ipynb" in write(made, names=True)
     assert all(one in page.table(made, names=True) for one in truth if one.startswith(("01", "02", "10")))
@@ -320,13 +321,16 @@ def test_the_page_is_one_file_without_a_network(of_class):
     assert "&lt;svg onload" in page.page(report.Report({}, [hostile], []))
 
 
-def test_the_table_has_a_row_for_each_answer_and_vote(of_class):
+def test_the_table_has_a_row_for_each_student(of_class):
     _, made, _ = of_class
     rows = list(csv.DictReader(io.StringIO(page.table(made))))
-    votes = [row for row in rows if row["item"] in PREDICTIONS]
-    assert len(rows) - len(votes) == len(made.judged) and len(votes) == len(VOTES)
-    found = Counter(id for row in rows if row["item"] == "2.1" for id in row["mistakes"].split())
+    assert [int(row["student"]) for row in rows] == sorted({one.student for one in made.submissions})
+    found = Counter(
+        id for row in rows for id in row["2.1"].removeprefix("wrong: ").split() if row["2.1"][:5] == "wrong"
+    )
     assert found == dict(made.mistakes("2.1"))
+    assert Counter(row["symmetric"] for row in rows if row["symmetric"]) == {"a": 1, "b": 3, "c": 1, "other": 1}
+    assert sum(int(row["right"]) for row in rows) == sum(row["state"] == "right" for row in made.judged)
 
 
 def test_who_writes_below_nothing_but_the_stub_is_read_once(of_class):
@@ -337,6 +341,88 @@ def test_who_writes_below_nothing_but_the_stub_is_read_once(of_class):
         for task in NOTEBOOKS[one.notebook].tasks if one.notebook in ("01", "02", "10") else ():
             found[len(one.readings(one.as_checked(task), NOTEBOOKS[one.notebook].ids))] += 1
     assert set(found) == {1}, found
+
+
+# --- a class of 12, with 18 files
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("twelve")
+    for name, file, content in made_up_class.files():
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / file).write_bytes(content)
+    return report.made(folder, jobs=2)
+
+
+# What becomes of 2.1, 2.2 and 2.3, and the vote; of 1.3.
+OF_TWELVE = {
+    "ada": ("right", "right", "right", "c"),
+    "ben": ("wrong: unstable_softmax", "right", "right", "c"),
+    "cem": ("right", "right", "right", "c"),
+    "dora": ("right", "wrong: wrong_batch_axis", "right", "b"),
+    "eda": ("could not tell", "right", "right", ""),
+    "fay": ("right", "right", "right", "c"),
+    "gus": ("wrong: unstable_softmax", "wrong: wrong_batch_axis", "not tried", "b"),
+    "hal": ("wrong: unstable_softmax", "right", "right", "b"),
+    "ina": ("right", "right", "right: torch computes here. The exercise asks for NumPy.", ""),
+    "jan": ("not tried", "not tried", "not tried", ""),
+    "kim": ("wrong: unstable_softmax", "wrong: wrong_batch_axis", "wrong: no_scale", "d"),
+    "lea": ("right", "right", "right", "c"),
+}
+BY_HAND = {
+    "ben": "wrong: exp_not_divided",
+    "hal": "wrong: no_exponential",
+    "kim": "wrong: exp_not_divided",
+    "lea": "right",
+}
+
+
+def test_twelve_students_with_eighteen_files_are_twelve_rows(twelve):
+    assert len(twelve.submissions) == 18 and sum(map(len, made_up_class.CLASS.values())) == 14
+    rows = list(csv.DictReader(io.StringIO(page.table(twelve, names=True))))
+    whose = [row["files"].split("/")[0] for row in rows]
+    found = {
+        name: tuple(row[item] for item in ("2.1", "2.2", "2.3", "symmetric"))
+        for name, row in zip(whose, rows, strict=True)
+    }
+    assert sorted(whose) == sorted(OF_TWELVE) and found == OF_TWELVE
+    assert {name: row["1.3"] for name, row in zip(whose, rows, strict=True) if row["1.3"]} == BY_HAND
+    assert "12 students, 14 notebooks handed in" in page.text(twelve)
+
+
+def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twelve):
+    first = page.discussed(twelve)
+    assert [one["heading"] for one in first] == [
+        "4 of 12 students · Exercise 2.1 Softmax",
+        "3 of 12 students · Exercise 2.2 Scores",
+        "2 of 12 students · Exercise 1.3 A row of weights",
+    ]
+    assert first[0]["cell"] == made_up_class.SOFTMAX.format(name="", x="x").replace("    # \n", "")
+    assert first[0]["asks"] == REPLIES["exercises"]["softmax"]["unstable_softmax"][1]
+    assert first[0]["mistake"].startswith("The code behaves as if it takes exp of large scores without subtracting")
+    assert first[2]["cell"] == "my_weights = [148.4, 1, 20.1, 7.4]"
+    slides = page.page(twelve).partition('<section class="slide"')[2]
+    assert slides.count("<section") == 2 and not re.search("|".join([*MISTAKES, *made_up_class.CLASS]), slides)
+    for one in first:
+        assert html.escape(one["cell"]) in slides and one["cell"].splitlines()[0] in page.text(twelve)
+
+
+@pytest.mark.parametrize(
+    ("paths", "students"),
+    [
+        (["ada/02_vectorized.ipynb", "ada/02_vectorized (1).ipynb", "ada/my own.ipynb", "ben/02.ipynb"], 2),
+        (["ada_02.ipynb", "ada_02 (1).ipynb", "ada_02 - Copy.ipynb", "ben_02-Copy1.ipynb"], 2),
+        (["week/ada.ipynb", "week/ben.ipynb", "week/02_vectorized.ipynb"], 3),
+        (["a/02.ipynb", *(f"a/02 ({i}).ipynb" for i in range(3))], 4),  # from a folder of downloads
+        (["02_vectorized.ipynb", "02_vectorized (1).ipynb"], 2),  # nobody can tell
+        (["copying 2.ipynb", "student-02.ipynb", "student-03.ipynb"], 3),
+    ],
+)
+def test_files_are_one_students_where_their_paths_say_so(paths, students):
+    found = [submissions.Submission(i, Path(path), path, [], "02") for i, path in enumerate(paths)]
+    whose = submissions._whose(found, [Path(path) for path in paths], False)
+    assert len({name or i for i, name in enumerate(whose)}) == students
 
 
 # --- how notebooks are collected
@@ -604,8 +690,8 @@ def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
     task = TASKS["try_probe"]
     cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
     one = submissions.Submission(1, Path(), "", cells, "07")
-    state, mistakes, _ = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
-    assert (state, mistakes) == found or state == found
+    judged = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
+    assert judged[:2] == found or judged.state == found
 
 
 @pytest.mark.parametrize(
@@ -621,5 +707,5 @@ def test_a_prompt_of_notebook_13_that_nothing_here_can_measure_is_not_called_wro
     code = f"my_prompt = {prompt}\nmy_parking = smollm.parking(my_prompt, None)"
     cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
     one = submissions.Submission(1, Path(), "", cells, "13")
-    state, mistakes, why = judge.judged_one(task, one, NOTEBOOKS["13"], {"smollm": smollm})
-    assert (state, tuple(mistake.id for mistake in mistakes)) == found[:2] and why.startswith(found[2])
+    judged = judge.judged_one(task, one, NOTEBOOKS["13"], {"smollm": smollm})
+    assert judged[:2] == found[:2] and judged.why.startswith(found[2])

@@ -158,3 +158,16 @@ def test_no_words_are_left_over():
     questions = {name for notebook in notebooks for name in notebook.questions}
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
     assert (set(teaching.REPLIES["questions"]), set(teaching.REPLIES["exercises"])) == (questions, exercises)
+
+
+def test_the_clock_of_the_lab_runs_and_leaves_time_for_its_exercises():
+    lab = (ROOT / "docs" / "lab.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d):(\d\d) \| (\d+) \| (.+) \|$", lab, re.MULTILINE)
+    begins = [60 * int(hour) + int(minute) for hour, minute, *_ in rows]
+    minutes = [int(n) for *_, n, _ in rows]
+    assert len(rows) > 8 and begins == [sum(minutes[:i]) for i in range(len(rows))] and sum(minutes) == 90
+    tasks = {n: task.minutes for number in SOURCES for n, task in contents(number).exercises.items()}
+    for _, _, n, words in rows:
+        assert int(n) >= sum(tasks[task] for task in re.findall(r"\b\d\.\d\b", words) if "read" not in words), words
+    said = re.findall(r"\bAt (\d:\d\d)", lab) + re.findall(r"begin (\d:\d\d)", lab)
+    assert len(said) > 4 and {*said} <= {f"{hour}:{minute}" for hour, minute, *_ in rows}

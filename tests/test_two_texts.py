@@ -116,6 +116,9 @@ def test_what_the_text_says_holds_in_three_trainings(seed, new):
         assert dates.share_right(written, new) <= most
 
 
+WORDED = {"rate 0.004": (4, 0.75, 0.93), "rate 0.01": (3, 0.07, 0.94)}  # trainings, dates right at least and at most
+
+
 def test_trained_with_a_triangle_the_encoder_carries_the_year_to_the_front():
     """As the cells of the notebook count it: the way is needed by that model, and not by the healthy one."""
     names = run(("15", "# 15 ·", "## Exercises"), only=("texts, lengths", "def with_triangle", "late =", "years_right"))
@@ -124,6 +127,12 @@ def test_trained_with_a_triangle_the_encoder_carries_the_year_to_the_front():
     model = names["model"]
     assert years(triangle(hiding)) > 0.9 and years(triangle(hiding, cut)) < 0.02
     assert years(writing(model.encode(names["texts"], cut), padding)) > 0.99
+    ends = {
+        rate: [right for name, (_, right) in dates.recorded()["triangle"].items() if rate in name] for rate in WORDED
+    }
+    assert {
+        rate: (len(rights), round(min(rights), 2), round(max(rights), 2)) for rate, rights in ends.items()
+    } == WORDED
     late_at_its_front = names["late"].mean()
     assert 0.5 < late_at_its_front < 0.75
 

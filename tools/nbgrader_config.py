@@ -22,15 +22,18 @@ def exercises(assignment):
 
 
 def under_its_name(assignment, student, notebooks):
-    """Give a copy such as "02_vectorized (1).ipynb" the name that nbgrader looks for, and drop a mark of byte order.
+    """Give the newest notebook, such as "02_vectorized (1).ipynb", the name that nbgrader looks for.
 
-    Of several notebooks it takes the one with that name, or else the newest.
+    An older one with that name is kept under another. A mark of byte order, at which nbgrader stops, is dropped.
     """
     name, found = exercises(assignment)
     texts = {Path(path): Path(path).read_text("utf-8-sig") for path in notebooks}
     ours = [path for path, text in texts.items() if any(call in text for _, _, call in found)]
-    path = max(ours, key=lambda path: (path.name == name, path.stat().st_mtime))
-    new = path.rename(path.with_name(name))
+    path = max(ours, key=lambda path: path.stat().st_mtime)
+    new = path.with_name(name)
+    if path != new and new.exists():
+        new.rename(new.with_suffix(".older.ipynb"))
+    path.rename(new)
     if new.read_text("utf-8") != texts[path]:
         new.write_text(texts[path], "utf-8")
     notebooks[:] = [str(new)]

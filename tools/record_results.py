@@ -209,7 +209,7 @@ def of_the_triangle(trained):
 
     new, found = dates.draw(500, np.random.default_rng(1)), {}  # as in the notebook
     padding = masks.padding_mask(new.lengths, new.letters.shape[1])
-    for rate, seed in ((0.004, 0), (0.004, 1), (0.01, 0), (0.01, 1), (0.01, 2)):
+    for rate, seed in ((0.004, 0), (0.004, 1), (0.004, 2), (0.004, 5), (0.01, 0), (0.01, 1), (0.01, 2)):
         model, histories = trained(seed, rate, causal_between)
         ours = dates.from_torch(model)
         context = ours.encode(new.letters, padding)

@@ -19,8 +19,8 @@ GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\
 # Votes
 
-Every question with options, to print and to fill in: let the room vote by hands, write down the split, and only then run
-the cell. Replies to the wrong letters are in the notes of a deck. Written by `python -m tools.teaching`.
+Every question with options, to print and to fill in: let the room vote by hands, write down the split, and only then
+run the cell. Replies to the wrong letters are in the notes of a deck. Written by `python -m tools.teaching`.
 """
 
 

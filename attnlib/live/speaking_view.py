@@ -102,7 +102,7 @@ class _Picture:
         return svg.picture(*size, "what the model writes, and its loss", sentence, parts, **options)
 
 
-def lines(words, page, most, last=False):
+def lines(words: str, page: Page, most: int, last: bool = False) -> list[str]:
     """Return a text as lines that fit; of a longer one the first lines, or the last."""
     lines, room = [""], page.wide - 2 * MARGIN - 20
     for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():

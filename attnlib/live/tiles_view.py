@@ -134,13 +134,13 @@ class _Picture(NamedTuple):
         now, halves, low = self.steps[t - 1], [], TOP + len(self.scores) * CELL
         row = chosen if chosen in now.rows else now.i
         both = zip((self._map(t, now), self._carried(t, now)), self._told(now, row), self._cost(now), strict=True)
-        for k, (parts, told, cost) in enumerate(both):
+        for k, (parts, sentences, cost) in enumerate(both):
             band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
-            lines = [*told, *[""] * (4 - len(told)), cost]
+            lines = [*sentences, *[""] * (4 - len(sentences)), cost]
             parts += [svg.text(4, low + 26 + LINE_HIGH * i, line) for i, line in enumerate(lines)]
             parts.append(svg.target(0, TOP, WIDE, low - TOP, row="query", rows=len(self.scores)))
             title = ("the map in tiles", "what each row carries")[k]
-            words = " ".join([title, *told, cost])
+            words = " ".join([title, *sentences, cost])
             halves.append((WIDE, low + 116, title, words, [band, *parts]))
         return svg.beside(halves)
 

@@ -169,8 +169,7 @@ for with_positions, model in reversers.items():
 predict.no_positions(guess_no_positions)
 
 # %% [markdown]
-# Trained models differ a little from processor to processor, so your last digits may differ from those on this page. Now look at
-# the two heads.
+# Training differs a little from processor to processor, so your last digits may, too. Now look at the two heads.
 
 # %% jupyter={"source_hidden": true}
 two_maps = torch.stack([maps[True], maps[False]])  # (2, n, n)
@@ -297,8 +296,8 @@ def weight_on(weights, cells):  # weights (..., b, h, n_q, n_k)
 
 
 # %% [markdown]
-# Try it on the two heads of notebook 06, which name the letter before and the letter after. There they were trained from seed 0;
-# now they are trained again, and only the seed differs.
+# Try it on the two heads of notebook 06, which name the letter before and the letter after: as trained there, from seed 0, and from
+# another seed.
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 i = torch.arange(neighbours.PLACES)
@@ -421,7 +420,7 @@ plot.table(["heads", *names], rows, tint=names[:2])
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Two heads in two layers do in 600 steps what these twelve side by side do not quite do in 1500. Section 7 comes back to them. First the two: layer 2 reads the
+# Two heads in two layers do in 600 steps what these twelve side by side do not quite do in 1500. Section 7 comes back to that. Layer 2 reads the
 # letters *and* what layer 1 has fetched for each of them. What do they fetch? Every head is measured twice:
 #
 # - **previous letter**: the weight on the letter just before, inside the word;
@@ -781,19 +780,25 @@ plot.table(["letters", "places", *names], rows)
 predict.by_hand(guess_by_hand)
 
 # %% [markdown]
-# **A head for each place.** Head $j$ looks at place $j$. But if the letter that asks stands anywhere but just in front of
-# place $j$, that letter takes all of the head's weight. So ten of eleven heads fetch the letter that asked, one fetches the answer, and
-# the read-out ignores the letter that asked. The number of heads grows with the length, and a head left out loses its place.
+# <details><summary><b>A head for each place</b></summary>
 #
-# **Two heads.** Nearly all weight lies on the letter that asks, in both heads. The rest is a ruler: a letter $j$ places further on has
-# $e^{0.3j}$ times a tiny weight in one head, and $e^{0.6j}$ times in the other. Take a multiple of the second from the first, and the
-# difference is largest at $j = 1$. Our notes had said that one layer needs a head for each place. They were wrong, too.
+# Head $j$ looks at place $j$. But if the letter that asks stands anywhere but just in front of place $j$, that letter takes all of the
+# head's weight. So ten of eleven heads fetch the letter that asked, one fetches the answer, and the read-out ignores the letter that
+# asked. A head left out loses its place.
+#
+# </details>
+
+# %% [markdown]
+# With a head for each place the number of heads grows with the length. **Two heads** do it, too. Nearly all weight lies on the
+# letter that asks, in both heads. The rest is a ruler: a letter $j$ places further on has $e^{0.3j}$ times a tiny weight in one
+# head, and $e^{0.6j}$ times in the other. Take a multiple of the second from the first, and the difference is largest at $j =
+# 1$. Our notes had said that one layer needs a head for each place. They were wrong, too.
 #
 # So two heads do it side by side, and two do it in two layers with a head each. What is depth for, then? A theorem
 # counts heads times features times bits ([Sanford et al. 2024](../REFERENCES.md#sanford-2024)): in one layer their product must grow
 # in proportion to the length; two layers get by with its logarithm. Twelve letters are too few for it to bite. The ruler works with
-# weights of a few millionths at twelve letters and a feature for each letter (*Controls*), and training did not find it. The models of
-# eight heads that training found learned six and seven places. With two layers it found one head for each step: depth in place of width.
+# weights of a few millionths at twelve letters and a feature for each letter (*Controls*), and training did not find it. With two layers it
+# found one head for each step: depth in place of width.
 
 # %% [markdown]
 # <details><summary><b>A task that position solves, too</b></summary>
@@ -970,7 +975,13 @@ print(f"accuracy of the second half: {(said == patterns[:, 12:]).float().mean():
 # %% [markdown]
 # ### Two heads, by hand
 #
-# How much weight they leave for the answer, and for the letter that asks where it stands in the word:
+# A single head is too few, whatever its weights. Four words say why: two with BL and CM, in both orders, and two with BM and CL.
+# Each is asked what follows B. In one head the lead of L over M, times the sum of exponentials, is a sum over places. So the leads in
+# the first two words, which have to be above 0, add up to those in the other two, which have to be below. (A test of this series
+# adds them up.)
+#
+# Two heads are enough, and how much weight they leave for the answer, and for the letter that asks where it stands in the word, is
+# printed here:
 
 # %%
 shown, asked_for = draw_jumps(torch.Generator().manual_seed(4), 1)

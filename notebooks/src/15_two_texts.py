@@ -544,13 +544,13 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 
 # %% [markdown]
 # The healthy model does not need that way, and the other one lives on it: at the rate 0.004 training went around the wrong mask. At the
-# healthy model's rate, 0.01, two of three trainings did not. The cost at 0.004 shows only beside a healthy model: 7 of 100 dates, and a
-# loss about ten times as large.
+# healthy model's rate, 0.01, two of three trainings did not. The cost at 0.004 shows only beside a healthy model: here 7 of 100 dates, and
+# a loss about ten times as large.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The triangle here lies at the upper left. One at the lower right lets the last digit see all letters, so a date written digit by digit is
-# right all the same, and only training meets it. Two trainings at the rate 0.004 write 0.93 and 0.90 of the dates right, three at 0.01
+# right all the same, and only training meets it. Four trainings at the rate 0.004 write 0.75 to 0.93 of the dates right, three at 0.01
 # write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Controls*).
 #
 # </details>

@@ -20,7 +20,7 @@ from ..series import NOTEBOOKS, ROOT
 from . import submissions
 from .notebooks import series
 
-STATES = ("right", "wrong", "could not tell", "not tried")
+STATES = ("right", "wrong", "could not tell", "not tried")  # the first of these that a student's files have counts
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Report:
         Number -> Series, of those that somebody handed in.
     submissions : list of Submission
     judged : list of dict
-        Of each submission and exercise: which, number, state, mistakes, why.
+        Of each student and exercise: student, which submission, number, state, mistakes, why, cell, remark.
     """
 
     notebooks: dict
@@ -49,6 +49,28 @@ class Report:
         wrong = (row["mistakes"] or [""] for row in self.judged if row["number"] == number and row["state"] == "wrong")
         return sorted(Counter(id for ids in wrong for id in ids).items(), key=lambda item: (not item[0], -item[1]))
 
+    def remarks(self, number):
+        """Return [(remark on right answers, how many), ...] of an exercise."""
+        return Counter(row["remark"] for row in self.judged if row["number"] == number and row["remark"]).most_common()
+
+    def first(self, most=3):
+        """Return what to discuss first, [(mistake, its students, row), ...]: the mistakes of most students.
+
+        Of those rows with the mistake that stand in the exercise where most made it, it is the one with the shortest
+        cell, alone in its answer if there is such a one.
+        """
+        rows = {}
+        for row in self.judged:
+            for id in row["mistakes"]:
+                rows.setdefault(id, []).append(row)
+        found = []
+        for id, made in rows.items():
+            in_exercise = Counter(row["number"] for row in made)
+            here = [row for row in made if row["number"] == in_exercise.most_common(1)[0][0]]
+            shown = min(here, key=lambda row: (len(row["mistakes"]), len(row["cell"])))
+            found.append((id, len({row["student"] for row in made}), shown))
+        return sorted(found, key=lambda one: -one[1])[:most]
+
     def votes(self, notebook):
         """Return {question: {letter: how many}} of a notebook."""
         counts = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
@@ -57,10 +79,11 @@ class Report:
         return counts
 
     def cast(self, notebook):
-        """Yield (submission, question, letter) of each vote; the letter is "other" if it is no option."""
-        for submission in self.handed_in(notebook):
-            for name, letter in submission.votes(notebook.guesses).items():
-                yield submission, name, letter if letter in PREDICTIONS[name].options else "other"
+        """Return (student, question, letter) of each vote, the latest of a student; "other" if it is no option."""
+        last = {}
+        for submission in sorted(self.handed_in(notebook), key=lambda one: one.when):
+            last |= {(submission.student, name): one for name, one in submission.votes(notebook.guesses).items()}
+        return [(*key, letter if letter in PREDICTIONS[key[1]].options else "other") for key, letter in last.items()]
 
     def handed_in(self, notebook):
         return [submission for submission in self.submissions if submission.notebook == notebook.number]
@@ -98,7 +121,16 @@ def made(folder, jobs=1):
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
         judged = [row for rows in pool.map(lambda task: _judged(*task), tasks) for row in rows]
     judged.sort(key=lambda row: (row["number"].split(".")[0], int(row["number"].split(".")[1]), row["which"]))
-    return Report({notebook.number: notebook for notebook, _ in tasks}, handed_in, judged)
+    return Report({notebook.number: notebook for notebook, _ in tasks}, handed_in, _of_students(judged, handed_in))
+
+
+def _of_students(judged, handed_in):
+    """Return one row for each student and exercise, of the best of their files, and of equals the latest."""
+    files, best = {one.which: one for one in handed_in}, {}
+    for row in sorted(judged, key=lambda row: (STATES.index(row["state"]), -files[row["which"]].when)):
+        student = files[row["which"]].student
+        best.setdefault((student, row["number"]), {"student": student, **row})
+    return [best[one] for one in dict.fromkeys((files[row["which"]].student, row["number"]) for row in judged)]
 
 
 def _judged(notebook, handed_in):
@@ -123,8 +155,5 @@ def _judged(notebook, handed_in):
         return json.loads(done.stdout.splitlines()[-1])
     last_line = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
     why = f"the process that judges ended: {last_line}"
-    return [
-        {"which": one.which, "number": task.number, "state": "could not tell", "mistakes": [], "why": why}
-        for one in handed_in
-        for task in notebook.tasks
-    ]
+    nothing = {"state": "could not tell", "mistakes": [], "why": why, "cell": "", "remark": ""}
+    return [{"which": one.which, "number": task.number, **nothing} for one in handed_in for task in notebook.tasks]

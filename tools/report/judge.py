@@ -15,10 +15,12 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from attnlib.course import EXERCISES
 from attnlib.course.chapters.n10.puzzle import Puzzle
-from attnlib.course.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, judged
+from attnlib.course.engine import describe
+from attnlib.course.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, judged
 from attnlib.course.engine.sandbox import TimeUp, time_limit
 from attnlib.course.mine import names_used
 
@@ -30,7 +32,7 @@ _OF_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
 
 
 def judgements(notebook, submissions):
-    """Yield {which, number, state, mistakes, why} for each exercise of a notebook and each submission."""
+    """Yield {which, number, state, mistakes, why, cell, remark} for each exercise of a notebook and each submission."""
     namespace, place, trouble = {"__name__": "__main__", "display": lambda *things, **options: None}, 0, ""
     if any(_OF_TORCH.search(cell["source"]) for submission in submissions for cell in submission.cells):
         with contextlib.suppress(ImportError):  # in a copy the import is refused, because torch loads libraries in C
@@ -43,14 +45,8 @@ def judgements(notebook, submissions):
         except Exception as error:
             trouble = trouble or f"the series' own cells do not run here: {type(error).__name__}: {error}"
         for submission in submissions:
-            state, mistakes, why = judged_one(task, submission, notebook, namespace, trouble)
-            yield {
-                "which": submission.which,
-                "number": task.number,
-                "state": state,
-                "mistakes": [mistake.id for mistake in mistakes],
-                "why": why,
-            }
+            found = judged_one(task, submission, notebook, namespace, trouble)
+            yield {"which": submission.which, "number": task.number, **found._asdict()}
         with contextlib.suppress(Exception):
             _run(task.solution, namespace)
         place = task.place + 1
@@ -60,40 +56,65 @@ def _run(source, namespace):
     exec(compile(source, "<cell>", "exec"), namespace)
 
 
+class Judgement(NamedTuple):
+    """What became of an answer; `cell` is its code if it is wrong, `remark` what the check says of a right one."""
+
+    state: str
+    mistakes: tuple = ()  # ids
+    why: str = ""  # it could not be told
+    cell: str = ""
+    remark: str = ""
+
+
 def judged_one(task, submission, notebook, namespace, trouble=""):
-    """Return (state, mistakes, why it could not be told) of one answer, which is right if one reading of it is."""
+    """Return the Judgement of one answer, which is right if one reading of it is."""
     task = submission.as_checked(task)
     readings = submission.readings(task, notebook.ids)
     if not readings:
-        return "could not tell", (), "its cell is missing"
+        return Judgement("could not tell", why="its cell is missing")
     tried = [reading for reading in readings if any(source.strip() != task.stub.strip() for source in reading[0])]
     if not tried:
-        return "not tried", (), ""
+        return Judgement("not tried")
     if trouble:
-        return "could not tell", (), trouble
+        return Judgement("could not tell", why=trouble)
     judgements = []
     for cells, others in tried:
         others = [source for source in others if source not in notebook.sources]
         for own in (False, True):
             judgement = _judged(_Answer(task, cells, others, namespace, own))
-            if judgement[0] == "right":
+            if judgement.state == "right":
                 return judgement
             judgements += [judgement] * (not own)
     # The first reading is what its check was given. Where it holds no answer, another one may.
-    return next((one for one in judgements if one[0] != "not tried"), judgements[0])
+    return next((one for one in judgements if one.state != "not tried"), judgements[0])
 
 
 def _judged(answer):
-    """Return (state, mistakes, why it could not be told) of one reading of an answer."""
+    """Return the Judgement of one reading of an answer."""
     where, name = answer.task.judge
     try:
-        if where == "patients":
-            return *_of_patient(name, answer), ""
-        return *_of_exercise(EXERCISES[name], answer), ""
+        state, mistakes, *remark = (_of_patient if where == "patients" else _of_exercise)(name, answer)
     except NoAnswer as error:
-        return "could not tell", (), str(error)
+        return Judgement("could not tell", why=str(error))
     except (Exception, TimeUp):  # of data that no answer sends
-        return "could not tell", (), "what came back cannot be read"
+        return Judgement("could not tell", why="what came back cannot be read")
+    cell = "" if state == "right" else anonymous(answer.cells)
+    return Judgement(state, tuple(mistake.id for mistake in mistakes), "", cell, *remark)
+
+
+def anonymous(cells):
+    """Return the code of some cells without comments and docstrings, in which people write their names."""
+    tree = ast.parse("\n\n".join(map(without_magics, cells)))
+    for node in ast.walk(tree):
+        words = getattr(node, "body", None)
+        if (
+            isinstance(words, list)
+            and words
+            and isinstance(words[0], ast.Expr)
+            and isinstance(words[0].value, ast.Constant)
+        ):
+            words[:1] = [] if len(words) > 1 else [ast.Pass()]
+    return ast.unparse(tree)
 
 
 class _Answer:
@@ -169,11 +190,12 @@ def _bound(node):
 # --- exercises that a check of the catalogue judges
 
 
-def _of_exercise(exercise, answer):
-    """Return (state, mistakes) of an answer to an exercise of the catalogue."""
+def _of_exercise(name, answer):
+    """Return (state, mistakes), and of a right answer what the check remarks on, for an exercise of the catalogue."""
+    exercise = EXERCISES[name]
     if isinstance(exercise, Puzzle):  # its function gives matrices: they are all there is to judge
         return _of_puzzle(exercise, apart(lambda: _called(*answer.values())))
-    tried = apart(lambda: _tried(exercise, *answer.values()))
+    tried, libraries = apart(lambda: _tried(exercise, *answer.values()))
     if tried in ("not tried", "unfit"):
         return {"unfit": "wrong"}.get(tried, tried), ()
     try:
@@ -188,19 +210,30 @@ def _of_exercise(exercise, answer):
         raise NoAnswer(f"it did not finish within {TIME_LIMIT:g} seconds")
     if any("raises NameError" in outcome.problem for outcome in outcomes):
         raise NoAnswer("it uses a name that its cells do not define")
-    return exercise.judged(None, outcomes)
+    state, mistakes = exercise.judged(None, outcomes)
+    if state != "right":
+        return state, mistakes
+    known = {"", exercise.name, *exercise.our_functions}  # nothing else that a copy sends is told
+    ours = {(whose, ran) for whose, ran in libraries if whose in ("attnlib", "scipy", "torch") and ran in known}
+    said = describe.right(exercise, outcomes, ours).message.splitlines()
+    return state, mistakes, " ".join(line.removeprefix("Remark: ") for line in said if line.startswith("Remark: "))
 
 
 def _tried(exercise, answer):
-    """Return "not tried", "unfit", or of each probe what an Outcome holds; where a judge speaks, what it is given."""
+    """Return "not tried", "unfit", or of each probe what an Outcome holds, and which functions of libraries ran.
+
+    Where a judge speaks, the outcome holds what it is given.
+    """
     if answer is None or answer is ...:
-        return "not tried"
+        return "not tried", ()
     if exercise.judge:
         exercise = replace(exercise, judge=lambda result, *arguments: ("given", result))
     try:
-        return [list(outcome) for outcome in exercise.tried(exercise.adapt(answer))]
+        with calls_into_libraries({exercise.name, *exercise.our_functions}) as ours:
+            outcomes = exercise.tried(exercise.adapt(answer))
     except Unfit:
-        return "unfit"
+        return "unfit", ()
+    return [list(outcome) for outcome in outcomes], sorted(ours)
 
 
 def _outcome(exercise, i, values, kind, problem, mutated, tensor, given):

@@ -3,10 +3,13 @@
 import csv
 import html
 import io
+import re
+import textwrap
 
 from attnlib import svg
 from attnlib.colours import LINE, palette, text_on
-from attnlib.course import MISTAKES, PREDICTIONS
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS
+from attnlib.course.engine.describe import in_words
 from attnlib.course.engine.verdict import as_html
 
 from ..series import REPLIES
@@ -19,31 +22,67 @@ STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; line-height: 1.4 }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem }
 th, td { text-align: left; vertical-align: top; padding: .2rem .5rem; border-bottom: 1px solid #ccc }
-td.number { text-align: right }
+.slide { box-sizing: border-box; break-before: page; font-size: max(1.1rem, 2.6vw) }
+.slide { margin: 0 calc(50% - 48vw); min-height: 100vh; padding-top: 2vh }
+.slide pre { background: #f3f3f3; color: #111; overflow-x: auto; padding: .6em 1em }
+.slide a { font-size: 1rem }
+@media print { .slide { font-size: 18pt; margin: 0 } }
 """
 
 
-def reply(exercise, mistake):
-    """Return what to reply to a mistake in an exercise: the lecturer's words for both, else the hint of the check."""
-    for ids, (_, words) in REPLIES["exercises"].get(exercise, {}).items():
+def told(exercise, mistake):
+    """Return (how a mistake shows, what to reply): the lecturer's words for both, else those of the check."""
+    for ids, words in REPLIES["exercises"].get(exercise, {}).items():
         if mistake in ids.split(", "):
-            return words
-    return MISTAKES[mistake].hints[0] if mistake in MISTAKES else ""
+            return [plain(one) for one in words]
+    return (MISTAKES[mistake].symptom, MISTAKES[mistake].hints[0]) if mistake in MISTAKES else ("", "")
+
+
+def reply(exercise, mistake):
+    return told(exercise, mistake)[1]
+
+
+def plain(words):
+    """Return words without the marks of Markdown, and formulas in signs; what stands between backticks stays."""
+    parts = re.split("(`[^`]+`)", words)
+    for i, part in enumerate(parts[::2]):
+        part = re.sub(r"\\sqrt\{(.+?)\}", r"√\1", part).replace(r"\infty", "∞")
+        parts[2 * i] = re.sub(r"\*(\S[^*]*)\*", r"\1", re.sub(r"[${}]", "", part))
+    return "".join(parts)
 
 
 def rows_of(report, task):
     """Return [(how many answers, mistake or "no name", what to reply), ...] of an exercise."""
-    return [(n, id or "no name", reply(task.key, id)) for id, n in report.mistakes(task.number)]
+    rows = [(n, id or "no name", reply(task.key, id)) for id, n in report.mistakes(task.number)]
+    return rows + [(n, "right, with a remark", remark) for remark, n in report.remarks(task.number)]
+
+
+def discussed(report):
+    """Return a dict for each mistake to discuss first, in plain words: heading, cell, shows, asks, mistake."""
+    tasks = {task.number: task for notebook in report.notebooks.values() for task in notebook.tasks}
+    students, found = len({row["student"] for row in report.judged}), []
+    for id, n, row in report.first():
+        task = tasks[row["number"]]
+        exercise = EXERCISES[task.judge[1]]
+        mistake = next((one for one in exercise.mistakes if one.id == id), MISTAKES[id])
+        shows, asks = told(task.key, id)
+        heading = f"{n} of {students} students · Exercise {task.number} {task.title}"
+        subject = exercise.subject.replace("Your", "The")
+        words = {"heading": heading, "cell": row["cell"], "shows": shows[:1].upper() + shows[1:], "asks": asks}
+        found.append({**words, "mistake": in_words([mistake], subject)})
+    return found
 
 
 def who(submission, names):
-    """Return what a submission is called: its number, with its path only where names are wanted."""
-    return f"{submission.which} {submission.shown}" if names else f"{submission.which}"
+    """Return what a submission is called: its student's number, with its path only where names are wanted."""
+    return f"{submission.student} {submission.shown}" if names else f"{submission.student}"
 
 
 def _handed_in(report, notebook):
-    n = len(report.handed_in(notebook))
-    return f"{n} notebook{'s' * (n != 1)} handed in"
+    files = report.handed_in(notebook)
+    students = len({one.student for one in files})
+    words = f"{students} student{'s' * (students != 1)}"
+    return words + (f", {len(files)} notebooks handed in" if len(files) > students else "")
 
 
 # --- printed
@@ -68,6 +107,9 @@ def text(report, names=False):
             right = PREDICTIONS[name].right
             lines.append(f"{name:<44}" + "   ".join(f"{a}{'*' * (a == right)} {n}" for a, n in letters.items()))
         lines.append("")
+    for one in discussed(report):
+        lines += [f"to discuss first: {one['heading']}", "", textwrap.indent(one["cell"], "    "), ""]
+        lines += [f"{one['shows']}. {one['mistake']}", one["asks"], ""]
     troubles = report.troubles()
     if troubles:
         lines.append("could not tell" + (":" if names else "; --names says whose it is:"))
@@ -103,14 +145,18 @@ def bar(title, counts, colours):
 
 def page(report, names=False):
     """Return the report as one HTML page that needs no network."""
-    parts = [_of_notebook(report, notebook) for notebook in report.notebooks.values()]
+    first = discussed(report)
+    links = "".join(f'<li><a href="#discuss-{i}">{as_html(one["heading"])}</a></li>' for i, one in enumerate(first, 1))
+    parts = [f"<h2>To discuss first</h2><ol>{links}</ol>"] * bool(first)
+    parts += [_of_notebook(report, notebook) for notebook in report.notebooks.values()]
     troubles = [[who(one, names), number, why] for one, number, why in report.troubles()]
     if troubles:
         parts.append(f"<h2>Could not tell</h2>{_table(('notebook handed in', 'exercise', 'why'), troubles)}")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Report of a class</title>'
-        f"<style>{STYLE}</style></head><body><h1>Report of a class</h1>{''.join(parts)}</body></html>\n"
+        f"<style>{STYLE}</style></head><body><h1 id='top'>Report of a class</h1>"
+        f"{''.join(parts + [_slide(i, one, one is first[-1]) for i, one in enumerate(first, 1)])}</body></html>\n"
     )
 
 
@@ -139,22 +185,38 @@ def _table(head, rows):
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _slide(i, one, last):
+    """Return a screen to project: a cell and a question; the mistake is told by a click."""
+    wide = max(map(len, one["cell"].splitlines()))
+    return (
+        f'<section class="slide" id="discuss-{i}"><h2>{as_html(one["heading"])}</h2>'
+        f'<pre style="font-size: min(1em, {145 / wide:.1f}vw)">{html.escape(one["cell"])}</pre>'
+        f"<p>{as_html(one['shows'])}</p><p>{as_html(one['asks'])}</p>"
+        f"<details><summary>The mistake</summary>{as_html(one['mistake'])}</details>"
+        f'<p><a href="#{"top" if last else f"discuss-{i + 1}"}">{"Table" if last else "Next"}</a></p></section>'
+    )
+
+
 # --- as CSV
 
 
 def table(report, names=False):
-    """Return one row for each answer and each vote, as CSV: what a statistics program reads."""
+    """Return one row for each student, as CSV: what became of each exercise, and the letter of each vote."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["submission", "notebook", "item", "result", "mistakes", *["file"] * names])
-    by_number = {one.which: one for one in report.submissions}
-
-    def write(one, *columns):
-        writer.writerow([one.which, one.notebook, *columns, *[one.shown] * names])
-
-    for row in report.judged:
-        write(by_number[row["which"]], row["number"], row["state"], " ".join(row["mistakes"]))
-    for notebook in report.notebooks.values():
-        for one, name, letter in report.cast(notebook):
-            write(one, name, letter, "")
+    numbers = [task.number for notebook in report.notebooks.values() for task in notebook.tasks]
+    questions = [name for notebook in report.notebooks.values() for name in notebook.guesses.values()]
+    cells = {(row["student"], row["number"]): _result(row) for row in report.judged}
+    cells |= {(student, name): letter for n in report.notebooks.values() for student, name, letter in report.cast(n)}
+    writer.writerow(["student", "right", *numbers, *questions, *["files"] * names])
+    for student in sorted({one.student for one in report.submissions}):
+        files = " | ".join(one.shown for one in report.submissions if one.student == student)
+        right = sum(cells.get((student, number), "").startswith("right") for number in numbers)
+        row = [cells.get((student, column), "") for column in (*numbers, *questions)]
+        writer.writerow([student, right, *row, *[files] * names])
     return file.getvalue()
+
+
+def _result(row):
+    """Return what became of an answer, in the words of a table: "wrong: no_scale", "right: a remark"."""
+    return ": ".join(filter(None, [row["state"], " ".join(row["mistakes"]) or row["remark"]]))

@@ -3,14 +3,19 @@
 import ast
 import hashlib
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
+
+from attnlib.course.engine.questions import letter
 
 from .notebooks import CHECKS, code_of, read
 
 MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
-_VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(\w+)\2", re.MULTILINE)
+MOST_FILES = 3  # that one student hands in for a notebook; more of one name are those of many people
+_VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(.+?)\2", re.MULTILINE)
+_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"  # as browsers, Jupyter and Windows call one
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,8 @@ class Submission:
 
     Attributes
     ----------
-    which : int
-        Its number in the report: it says nothing of the file's name.
+    which, student : int
+        Its number, and that of who handed it in: they say nothing of the file's name.
     path : Path
     shown : str
         Its path inside the folder.
@@ -29,6 +34,8 @@ class Submission:
         The number of the notebook of the series that it is.
     trouble : str
         Why it cannot be judged at all; "" for nothing.
+    when : float
+        When the file was written.
     """
 
     which: int
@@ -37,11 +44,13 @@ class Submission:
     cells: list
     notebook: str | None = None
     trouble: str = ""
+    when: float = 0.0
+    student: int = 0
 
     def votes(self, guesses):
         """Return the letter of each question that has a guess: the last one that is written."""
         code = "\n".join(cell["source"] for cell in code_of(self.cells))
-        return {guesses[name]: letter for name, _, letter in _VOTE.findall(code) if name in guesses}
+        return {guesses[name]: letter(guess) for name, _, guess in _VOTE.findall(code) if name in guesses}
 
     def as_checked(self, task):
         """Return an exercise with the name under which its check was given the answer, if somebody chose another."""
@@ -124,7 +133,30 @@ def found_in(folder, notebooks):
             "Fix: unpack what was collected, and name its folder."
         )
     with_digest = sorted((_digest(path), path) for path in paths)
-    return [_submission(i, path, root, notebooks) for i, (_, path) in enumerate(with_digest, 1)]
+    found = [_submission(i, path, root, notebooks) for i, (_, path) in enumerate(with_digest, 1)]
+    students = {}
+    for i, whose in enumerate(_whose(found, [path.relative_to(root) for _, path in with_digest], root != folder)):
+        found[i] = replace(found[i], student=students.setdefault(whose or i, len(students) + 1))
+    return found
+
+
+def _whose(found, paths, of_nbgrader):
+    """Return of each notebook what tells who handed it in, from its path without notebooks' names and marks of a copy.
+
+    That is the folder of nbgrader, a folder whose files bear no names of several people, or else folder and name. It is
+    () where nothing is left, and where it would be one person's who handed in many files for one notebook.
+    """
+    if of_nbgrader:
+        return [path.parts[:1] for path in paths]
+    left, names = [], {}
+    for one, path in zip(found, paths, strict=True):
+        own = rf"(?<![^\W_])(?:{one.notebook}_[a-z_]+|{one.notebook})(?![^\W_])|{_COPY}"
+        *folder, name = (re.sub(f"(?i){own}", "", part).strip(" _-.") for part in (*path.parts[:-1], path.stem))
+        left.append((tuple(filter(None, folder)), name))
+        names.setdefault(left[-1][0], set()).update({name} - {""})
+    whose = [folder if folder and len(names[folder]) < 2 else (*folder, *[name] * bool(name)) for folder, name in left]
+    count = Counter((name, one.notebook) for name, one in zip(whose, found, strict=True))
+    return [name if count[name, one.notebook] <= MOST_FILES else () for name, one in zip(whose, found, strict=True)]
 
 
 def _digest(path):
@@ -153,7 +185,7 @@ def _submission(which, path, root, notebooks):
         return Submission(which, path, shown, [], trouble=str(error))
     number = _which_notebook(cells, notebooks)
     trouble = "" if number else "no cell of it belongs to a notebook of the series with exercises"
-    return Submission(which, path, shown, cells, number, trouble)
+    return Submission(which, path, shown, cells, number, trouble, path.stat().st_mtime)
 
 
 def _which_notebook(cells, notebooks):

@@ -42,6 +42,7 @@ def entropy_probes():
         Probe("equal axes", (cube,)),
         Probe(SINGLE, single(batch)),
         Probe("weights of exactly 0", (np.array([[0.5, 0.5, 0], [1, 0, 0], [0.2, 0.3, 0.5]]),)),
+        Probe("weights below 0.001", (np.stack([np.full(41, 1 / 41), np.r_[0.98, np.full(40, 5e-4)]]),)),
     )
 
 

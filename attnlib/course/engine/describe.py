@@ -42,13 +42,15 @@ def right(exercise, outcomes, ours):
 def _remarks(exercise, outcomes, ours):
     """Return remarks on a right answer."""
     lines = [outcome.told[1] for outcome in outcomes if outcome.told and outcome.told[1]]
-    for whose in sorted({whose for whose, _ in ours}):
-        names = " and ".join(sorted(exercise.name if name == "forward" else name for by, name in ours if by == whose))
+    for whose in sorted({whose for whose, name in ours if name}):
+        names = " and ".join(sorted(exercise.name if n == "forward" else n for by, n in ours if by == whose and n))
         lines.append(f"Remark: {whose}'s own {names} does the work here. The exercise is to write that yourself.")
     if not exercise.returns_weights and any(outcome.tensor for outcome in outcomes):
         lines.append(
             "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
         )
+    elif exercise.answer_is_code and not exercise.returns_weights and ours == {("torch", "")}:
+        lines.append("Remark: torch computes here. The exercise asks for NumPy.")
     return "\n".join(lines)
 
 

@@ -95,6 +95,7 @@ def edges(arrays, cube, huge, mask=MASK):
     return (
         Probe(PLAIN, one),
         Probe(PLAIN_MASKED, (*one, mask)),
+        Probe("a mask that allows everything", (*one, mask | True)),
         Probe(BATCH, batch),
         Probe(PADDED, (*batch, MASK_PADDING)),
         Probe(CUBE, square),

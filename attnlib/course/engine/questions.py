@@ -1,5 +1,6 @@
 """Questions to answer before a result is shown, or from memory; `predict` says which answer is right and why."""
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,12 +23,18 @@ class Question:
         return self
 
     def __call__(self, guess: str | None = None) -> "Revealed":
-        """Return the Revealed for a guess, a letter; None means that no choice was made."""
-        return Revealed(self, guess)
+        """Return the Revealed for a guess, a letter, "B" or "b)" too; None means that no choice was made."""
+        return Revealed(self, letter(guess))
 
     @property
     def options(self):
         return sorted(self.why)
+
+
+def letter(guess):
+    """Return the letter of a guess such as "B", "b)" or "(b) "; anything else as it is."""
+    found = isinstance(guess, str) and re.fullmatch(r"\W*([a-z])\W*", guess.lower())
+    return found[1] if found else guess
 
 
 @dataclass(repr=False, eq=False)

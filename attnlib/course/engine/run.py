@@ -130,14 +130,19 @@ def _rehearsed(calls):
 
 @contextlib.contextmanager
 def calls_into_libraries(names):
-    """Yield a set that collects which of `names` ran as functions of attnlib or torch: (whose, name)."""
+    """Yield a set that collects what ran of libraries: (whose, which of `names`), ("torch", "") for all else of it."""
     seen = set()
 
     def watch(frame, event, arg):
-        if event == "call" and frame.f_code.co_name in names and frame.f_code.co_filename.startswith(_PACKAGE):
-            seen.add(("attnlib", frame.f_code.co_name))
-        elif event == "c_call" and arg.__name__ in names and "torch" in f"{arg.__module__} {type(arg.__self__)}":
-            seen.add(("torch", arg.__name__))
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if event == "call" and name in names and file.startswith(_PACKAGE):
+            seen.add(("attnlib", name))
+        elif event == "call" and name in names and "scipy" in Path(file).parts:
+            seen.add(("scipy", name))
+        elif event == "c_call" and "torch" in f"{arg.__module__} {type(arg.__self__)}":
+            name = arg.__name__ if arg.__name__ in names else ""
+            if name or not file.startswith(_PACKAGE):
+                seen.add(("torch", name))
 
     before = sys.getprofile()
     sys.setprofile(watch)

@@ -254,7 +254,8 @@ SHARED = (
         masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
         masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
         masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
-        _after_softmax(lambda w, mask: w if np.all(mask) else 0 * w),  # 0 everywhere may have any cause
+        # 0 everywhere, also where a new token alone may see all keys, may have any cause.
+        _after_softmax(lambda w, mask: w if w.shape[-2] == 1 and np.all(mask) else 0 * w),
     ),
     Mistake("finite_fill").as_if(
         "scores that are all blocked get equal weights",

@@ -155,7 +155,7 @@ def window_probes():
         Probe("window 1", (4, 4, 1)),
         Probe("a window longer than the sequence", (3, 3, 9)),
         Probe("one new token after 5 others, window 3", (1, 6, 3)),
-        Probe("the last 3 of 7 tokens as queries, window 4", (3, 7, 4)),
+        Probe("the last 3 of 9 tokens as queries, window 6", (3, 9, 6)),
     )
 
 
@@ -213,7 +213,7 @@ def checking_probes():
         Probe("a draft of 5, of which the first 2 and the last agree", checked([2, 7, 1, 8, 3, 6], [2, 7, 4, 0, 3])),
         Probe("a draft of which no token agrees", checked([6, 2, 8, 4], [5, 1, 3])),
         Probe("a draft whose first token is wrong and whose others agree", checked([6, 2, 8, 4], [5, 2, 8])),
-        Probe("a draft that agrees as a whole", checked([1, 7, 3, 2], [1, 7, 3])),
+        Probe("a draft of 5 that agrees as a whole", checked([1, 7, 3, 2, 5, 8], [1, 7, 3, 2, 5])),
         Probe("no draft: nothing was found", checked([4], [])),
     )
 

@@ -154,12 +154,11 @@ OWN = (
         *({"agreed": decoding.all_agreements, **new} for new in ({}, decoding.CHOSEN)),
     ),
     Mistake("another_row_of_logits").as_if(
-        "the model's own tokens are read from other rows of the logits",
+        "the model's own token behind what was accepted is read from another row of the logits",
         "Row i says what the model writes behind i tokens of the draft. Another row answers another question.",
         "Nothing of the draft agrees. In which row stands the token that the model writes then?",
-        "In row 0. Compare token i of the draft with row i; behind n that agree, the model's own stands in row n.",
+        "In row 0. Behind n tokens that agree, the model's own stands in row n.",
         {"new": lambda s: [*s.draft[: s.agreed], s.chosen[-1]]},
-        {"agreed": lambda s: [*(a == b for a, b in zip(s.draft, s.chosen[1:], strict=True)), False].index(False)},
     ),
     Mistake("models_token_dropped").as_if(
         "the model's own token behind what was accepted is left out",

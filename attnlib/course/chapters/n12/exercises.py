@@ -18,7 +18,7 @@ LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
 def rope_probes():
     draw = Draw("rope")
-    gaps = np.array([2, 3, 7, 8])
+    gaps = np.array([2, 3, 7, 700])
     return (
         Probe(PLAIN, (draw(5, 8), np.arange(5))),
         Probe("a sequence that starts at position 7", (draw(4, 6), np.arange(7, 11))),

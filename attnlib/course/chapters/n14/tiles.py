@@ -91,7 +91,7 @@ class TiledSteps(OnlineSteps):
             tiles = [
                 (self.masked_scores[..., rows, now], self.v[..., now, :])
                 for now in keys
-                if self.mask is None or self.visited(self.mask[rows, now])
+                if self.mask is None or self.visited(self.allowed[rows, now])
             ]
             if tiles:
                 output[..., rows, :] = type(self)(tiles=tiles).online
