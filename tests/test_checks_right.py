@@ -6,6 +6,7 @@ import re
 import answers_12
 import answers_14
 import answers_15
+import answers_16
 import numpy as np
 import pytest
 import torch
@@ -443,6 +444,7 @@ RIGHT = {
     **answers_12.RIGHT,
     **answers_14.RIGHT,
     **answers_15.RIGHT,
+    **answers_16.RIGHT,
     "to_halves": [
         lambda w, h: np.swapaxes(w.reshape(len(w), h, -1, 2), 2, 3).reshape(w.shape),
         lambda w, h: np.concatenate([np.hstack([x[:, ::2], x[:, 1::2]]) for x in np.split(w, h, axis=1)], axis=1),

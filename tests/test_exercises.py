@@ -13,10 +13,9 @@ from attnlib.course import PREDICTIONS, RECALLS, predict
 from attnlib.course.engine.questions import Recall
 from tools import build_notebooks as build
 from tools import handouts
-from tools.build_notebooks import tagged
 from tools.handouts import exercises, solved, student
 from tools.licence import LICENCE
-from tools.series import TAUGHT
+from tools.series import TAUGHT, tagged
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [notebook.source for notebook in TAUGHT]

@@ -18,9 +18,9 @@ import tomllib
 
 import attnlib as al
 from attnlib.course import Verdict
-from tools.build_notebooks import read_source, tagged
+from tools.build_notebooks import read_source
 from tools.handouts import course, exercises, student
-from tools.series import SERIES, TAUGHT, named
+from tools.series import SERIES, TAUGHT, named, tagged
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")

@@ -1,6 +1,7 @@
 """Notebook 14: attention in tiles against torch's own, and what its text says beside the tables."""
 
 import ast
+from functools import partial
 
 import answers_14
 import numpy as np
@@ -15,7 +16,8 @@ import attnlib as al
 from attnlib import live
 from attnlib.course import EXERCISES, check
 from attnlib.course.chapters.n14 import tiled
-from attnlib.course.chapters.n14.exercises import grows
+from attnlib.course.chapters.n14.exercises import on_long_texts
+from attnlib.course.engine.exercise import grows
 from tools.build_notebooks import code_between
 
 DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward", "counted", "with_the_map", "part"}
@@ -67,8 +69,9 @@ def test_any_mask_in_tiles_is_attention(n_q, n_k, block, allowed, seed):
 
 
 def test_memory_of_tiles_is_constant_and_the_maps_is_not():
-    assert not grows(tiled) and not grows(answers_14.keys_outside)
-    assert grows(answers_14.whole_map) and grows(answers_14.keys_only)
+    of = partial(partial, on_long_texts)
+    assert not grows(of(tiled)) and not grows(of(answers_14.keys_outside))
+    assert grows(of(answers_14.whole_map)) and grows(of(answers_14.keys_only))
     verdict = check.tiled(answers_14.whole_map)
     assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 

@@ -4,8 +4,8 @@ import nbformat
 import pytest
 
 from tools import plans
-from tools.build_notebooks import read_source, tagged
-from tools.series import SERIES
+from tools.build_notebooks import read_source
+from tools.series import SERIES, tagged
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 CELLS = {notebook.number: nbformat.read(notebook.built, as_version=4).cells for notebook in SERIES}

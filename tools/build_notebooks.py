@@ -28,7 +28,7 @@ from attnlib.live import moving
 
 from . import links
 from .first_cells import first_cells
-from .series import NOTEBOOKS, SERIES, chosen, named
+from .series import NOTEBOOKS, SERIES, chosen, named, tagged
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WORST = 32  # of 255: what the palette of a picture may change in a pixel
@@ -68,11 +68,6 @@ def rows():
         f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
         for n in SERIES[1:]
     )
-
-
-def tagged(cell, *tags):
-    """Tell whether a cell of the source carries one of some tags: predict, exercise, solution, remember."""
-    return not set(tags).isdisjoint(cell.metadata.get("tags", []))
 
 
 def hide_answers(notebook):

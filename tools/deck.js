@@ -11,7 +11,7 @@ const toEnd = (end) => () => {
   slider.value = slider[end];
   slider.dispatchEvent(new Event("input", { bubbles: true }));
 };
-const KEYS = { 36: toEnd("min"), 35: toEnd("max") };
+window.deckKeys = { 36: toEnd("min"), 35: toEnd("max") };
 
 // What is moved or clicked in a picture of the speaker's window is so on the projector, too: it opened that window.
 const stills = () => [...document.querySelectorAll("[data-attnlib]")];

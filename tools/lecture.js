@@ -108,7 +108,7 @@ window.addEventListener("load", async () => {
     center: false,
     hash: true,
     slideNumber: "c/t",
-    keyboard: KEYS,
+    keyboard: window.deckKeys,
     transition: "none",
     controls: false,
     scrollActivationWidth: null,

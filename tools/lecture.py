@@ -7,6 +7,7 @@ speaker (S) come from TEACHING, where *Next slide.* parts those of a heading.
 """
 
 import argparse
+import html
 import re
 import sys
 from pathlib import Path
@@ -14,14 +15,14 @@ from typing import NamedTuple
 
 import nbformat
 import tomllib
+from jinja2 import Template
 
 from . import plans
-from .build_notebooks import tagged
 from .licence import LICENCE
 from .links import address
 from .page import markdown
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES
+from .series import REPLIES, ROOT, SERIES, tagged
 from .slides import coloured, in_reveal, shown
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
@@ -173,7 +174,7 @@ def told(chapters, plan, home):
 def at_home(chapters, home):
     """Return what a listener can do next, and where."""
     numbers = ", ".join(chapter.notebook.number for chapter in chapters)
-    own = f"[your own sentence]({home})" if home else "your own sentence, in notebook 00"
+    own = f'<a href="{home}">your own sentence</a>' if home else "your own sentence, in notebook 00"
     (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
     return (
         f"**At home:** see where the same model looks in {own}. Then notebooks {numbers} with their exercises: a check "
@@ -208,6 +209,21 @@ def deck(name, home=None):
     """Return the page of a plan; by default one types a sentence on the public site."""
     plan, found = slides(name, home or (address().words("")["site"] if address() else None))
     return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(slide.html for slide in found))
+
+
+def write_all(folder):
+    """Write the decks of all plans for the site, and the page that leads to them."""
+    folder.mkdir()
+    found = []
+    for name in plans.names(plans.GUIDE.read_text("utf-8")):
+        plan, shown = slides(name)
+        file = f"lecture_{name}.html"
+        (folder / file).write_text(deck(name, "../"), encoding="utf-8")
+        heads = [html.unescape(re.sub("<.*?>", "", markdown(slide.head))) for slide in shown]
+        lead = plan.lead.partition(" If you are late,")[0].replace("**", "")
+        found.append({"title": plan.title, "lead": lead, "file": file, "slides": heads})
+    page = Template((ROOT / "lite" / "teach.html.j2").read_text("utf-8"), autoescape=True)
+    (folder / "index.html").write_text(page.render(decks=found), encoding="utf-8")
 
 
 def main():

@@ -1,4 +1,4 @@
-"""What is measured on the decoder of 00 and 13. With the model here `python -m tools.record_results decoder` stores it.
+"""What is measured on the decoder of 00, 13 and 16. With the model `python -m tools.record_results decoder` stores it.
 
 Each of MEASURES takes a speaker; its name is that of the result, `smollm.recorded(name)`. tests/test_smollm_results.py
 compares fresh results with stored ones. Layers and heads count from 1.
@@ -6,12 +6,15 @@ compares fresh results with stored ones. Layers and heads count from 1.
 
 import base64
 import copy
+from dataclasses import replace
 from functools import partial
+from itertools import cycle, product
 
 import numpy as np
 
-from attnlib import core
+from attnlib import core, rotary
 from attnlib.course.chapters.n14 import tiled
+from attnlib.course.chapters.n16 import best_keys, in_groups
 from attnlib.course.smollm import texts
 from attnlib.course.smollm.drafts import speculate
 from attnlib.course.smollm.faults import FAULTS, WITH_THE_CACHE
@@ -28,7 +31,8 @@ from attnlib.course.smollm.results import (
     recorded,
     stop_of,
 )
-from attnlib.course.smollm.speaker import chat
+from attnlib.course.smollm.speaker import chat, rms_norm
+from attnlib.rounding import bytes_kept, rounded
 
 AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier
 MARGIN = 0.005  # in logits: stored texts end before two that lie closer
@@ -451,3 +455,270 @@ def without_heads(speaker, controls=5):
 def parked_prompts(speaker):
     """Return {prompt: what `parking` measures on it} for a few prompts."""
     return {prompt: parking(prompt, speaker) for prompt in texts.TRIED}
+
+
+# Notebook 16: what is kept of a text. Bytes are those of Alice, when all of it is read, over its tokens.
+
+HEADS = 90  # of keys, and as many of values: 30 layers of 3
+SHOWN = (20, 2, 4)  # layer, head of keys and head of queries whose keys are a map
+OF_A_LATENT = (*list(texts.GUESSED.values())[:-1], *(text for text, *_ in texts.BLANKS[::8]), *texts.TRIED)
+GROUP = 32
+
+
+def attending(key=lambda x: x, value=lambda x: x):
+    """Return an attention that reads keys and values only as these functions keep them."""
+    return lambda q, k, v, mask=None: core.scaled_dot_product_attention(q, key(k), value(v), mask)
+
+
+def waiting(bits, size=GROUP):
+    """Return an attention that sees keys rounded in groups, and whole ones as long as their group is not complete."""
+
+    def attention(query, key, value, attn_mask=None):
+        n_q, n_k = query.shape[-2], key.shape[-2]
+        now, group = np.arange(n_k - n_q, n_k)[:, None], np.arange(n_k) // size
+        complete = (group + 1) * size <= now + 1
+        kept = in_groups(key, bits, size)
+        scores = np.where(complete, *(query @ np.swapaxes(k, -1, -2) / 8 for k in (kept, key)))
+        return core.softmax(np.where(attn_mask, scores, -np.inf)) @ rounded(value, bits)
+
+    return attention
+
+
+def without(constants, bits):
+    """Return a grouped attention whose keys are kept less what keys of another text share, which stays away."""
+    of_layer = cycle(constants)  # it is called once for each layer, in their order
+
+    def attend(query, key, value, attn_mask, attention):
+        key, value = rounded(key - next(of_layer), bits), rounded(value, bits)
+        return attention(query, key.repeat(3, 0), value.repeat(3, 0), attn_mask)
+
+    return attend
+
+
+def all_keys(speaker, text):
+    """Return keys and values of every layer as they are kept: rotated, (3, n, d_k) each."""
+    found, other = [], copy.copy(speaker)
+    other.watch = lambda i, query, key, value, attn_mask: found.append((key, value))
+    other(other.tokens(text))
+    return found
+
+
+def shared(speaker, text):
+    """Return what all keys of a text share, (3, 1, d_k) of every layer."""
+    return [key.mean(axis=-2, keepdims=True) for key, _ in all_keys(speaker, text)]
+
+
+def other_text(name):
+    """Return the text from which a constant is taken: never the one on which it is tried."""
+    return texts.TEXTS["alice" if name == "prose" else "prose"]
+
+
+def with_bases(speaker, bases):
+    """Return a speaker whose keys and values are made of a latent: of [W_K W_V] only these directions are left."""
+    other, width = copy.copy(speaker), speaker.layers[0].attn_k.shape[1]
+    other.layers = []
+    for w, basis in zip(speaker.layers, bases, strict=True):
+        both = np.concatenate([w.attn_k, w.attn_v], axis=1) @ basis @ basis.T  # (d_model, 384)
+        k, v = (np.ascontiguousarray(x) for x in (both[:, :width], both[:, width:]))
+        other.layers.append(replace(w, attn_k=k, attn_v=v))
+    return other
+
+
+def bases_of_matrices(speaker):
+    """Return of each layer the directions of [W_K W_V], the longest first, (384, 384)."""
+    both = [np.concatenate([w.attn_k, w.attn_v], axis=1) for w in speaker.layers]
+    return [np.linalg.svd(x, full_matrices=False)[2].T for x in both]
+
+
+def bases_of_texts(speaker, prompts=OF_A_LATENT):
+    """Return of each layer the directions in which keys and values of some texts lie, before the rotation."""
+    rows, other = [[] for _ in speaker.layers], copy.copy(speaker)
+
+    def layer(i, w, x, positions, past):
+        normed = rms_norm(x, w.attn_norm, speaker.shape.eps)
+        rows[i].append(np.concatenate([normed @ w.attn_k, normed @ w.attn_v], axis=1))
+        return speaker.layer(i, w, x, positions, past)
+
+    other.layer = layer
+    for prompt in prompts:
+        other(other.tokens(prompt))
+    return [np.linalg.svd(np.concatenate(x), full_matrices=False)[2].T for x in rows]
+
+
+def rotated_latent(speaker):
+    """Return the loss on each text if the whole latent is rotated, and the query among latents, in place of keys."""
+    bases = [basis.reshape(6, 64, -1) for basis in bases_of_matrices(speaker)]  # 3 heads of keys, 3 of values
+    of_layer = cycle(bases)
+
+    def attend(query, key, value, attn_mask, attention):
+        basis, at = next(of_layer), np.arange(key.shape[-2])
+        latent = np.einsum("hnd,hdr->nr", np.concatenate([key, value]), basis)  # (n, 384), all of it
+        inside = query @ basis[:3].repeat(3, 0)  # (9, n, 384)
+        latent, inside = (rotary.rope(x, at, speaker.base) for x in (latent, inside))
+        weights = core.softmax(np.where(attn_mask, inside @ latent.T / 8, -np.inf))
+        return weights @ value.repeat(3, 0)
+
+    return losses(speaker.using(rope=lambda x, positions, base: x, grouped_attention=attend))
+
+
+def point(family, name, size, others, writing=None):
+    """Return one point of the figure: `others` is a speaker, or one for each text."""
+    others = others if isinstance(others, dict) else dict.fromkeys(texts.TEXTS, others)
+    found = {text: other.loss(texts.TEXTS[text]) for text, other in others.items()}
+    row = {"family": family, "name": name, "bytes": round(size), "loss": found["alice"], "on": found}
+    return row | {"text": writes(writing or others["alice"], texts.STORY)}
+
+
+@kept
+def less_to_keep(speaker):
+    """Return the points of the figure: ways to keep less, their bytes, their loss, and what they write."""
+    n = len(speaker.tokens(texts.ALICE))
+    whole = 2 * HEADS * bytes_kept(n, D_K, 32)
+    points = [point("everything", "float32", whole, speaker)]
+
+    def size(bits, axis=-1):
+        return HEADS * (bytes_kept(n, D_K, bits, axis) + bytes_kept(n, D_K, bits))
+
+    for b in (8, 4, 3, 2):
+        other = speaker.using(attention=attending(partial(rounded, bits=b), partial(rounded, bits=b)))
+        points.append(point("a scale per token", f"{b} bits", size(b), other))
+    for b in (4, 3, 2):
+        found = {
+            name: speaker.using(grouped_attention=without(shared(speaker, other_text(name)), b)) for name in texts.TEXTS
+        }
+        points.append(point("stripes away, per token", f"{b} bits", size(b), found))
+    for b in (8, 4, 3, 2):
+        other = speaker.using(attention=attending(partial(rounded, bits=b, axis=-2), partial(rounded, bits=b)))
+        points.append(point("keys per feature", f"{b} bits", size(b, -2), other))
+    late = n % GROUP  # tokens whose keys wait
+    for b in (4, 3, 2):
+        grouped = (n - late) * bytes_kept(GROUP, D_K, b, -2) + late * bytes_kept(late, D_K, 32)
+        points.append(
+            point(
+                "keys per feature, groups",
+                f"{b} bits",
+                HEADS * (grouped / n + bytes_kept(n, D_K, b)),
+                speaker.using(attention=waiting(b)),
+            )
+        )
+    for w in (32, 64, 128):
+        points.append(point("a window", f"{w} tokens", whole * w / n, speaker.using(window=w)))
+    for w in (16, 32, 64, 128):
+        other = speaker.using(window=w, sink=1)
+        points.append(point("window and first token", f"{w} tokens", whole * (w + 1) / n, other))
+    for family, bases in (
+        ("latent from matrices", bases_of_matrices(speaker)),
+        ("latent from other texts", bases_of_texts(speaker)),
+    ):
+        for r in (320, 256, 192):
+            other = with_bases(speaker, [basis[:, :r] for basis in bases])
+            points.append(point(family, f"rank {r}", 4 * 30 * r, other))
+    return points
+
+
+@kept
+def shared_part(speaker):
+    """Return what share of the mean square of keys and values all tokens have in common, and losses without it."""
+    keys, values = zip(*all_keys(speaker, texts.ALICE), strict=True)
+    mean = partial(np.mean, axis=-2, keepdims=True)
+
+    def share(x, constant):
+        return 1 - ((x - constant) ** 2).mean(axis=(-1, -2)) / (x**2).mean(axis=(-1, -2))
+
+    def before(x, positions, base):
+        return rotary.rope(x - mean(x) if len(x) == 3 else x, positions, base)  # 3 heads of keys, 9 of queries
+
+    return {
+        "keys": np.mean([share(k, mean(k)) for k in keys]),
+        "values": np.mean([share(v, mean(v)) for v in values]),
+        "keys, from the prose": np.mean([share(k, c) for k, c in zip(keys, shared(speaker, texts.PROSE), strict=True)]),
+        "loss": {
+            "whole": losses(speaker),
+            "away": losses(speaker.using(attention=attending(key=lambda k: k - mean(k)))),
+            "away before the rotation": losses(speaker.using(rope=before)),
+            "values' share away": losses(speaker.using(attention=attending(value=lambda v: v - mean(v)))),
+        },
+    }
+
+
+@kept
+def scales(speaker):
+    """Return losses in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
+
+    "float16" are those with scales kept in float16, as bytes are counted; elsewhere scales are not rounded.
+    """
+    names, rows = {-1: "token", -2: "feature"}, []
+    for b, i, j in product((4, 3, 2), names, names):
+        found = {}
+        for name, kind in (("loss", None), ("float16", np.float16)):
+            keys, values = (partial(rounded, bits=b, axis=axis, dtype=kind) for axis in (i, j))
+            found[name] = losses(speaker.using(attention=attending(keys, values)))
+        rows.append({"bits": b, "keys": names[i], "values": names[j], **found})
+    return rows
+
+
+def guessing(guess, best, recalls):
+    """Return an attention to the best keys by a guess at their scores; `recalls` hears how many it found."""
+
+    def attention(query, key, value, attn_mask=None):
+        scores, guessed = (
+            np.where(attn_mask, x, -np.inf) for x in (query @ np.swapaxes(key, -1, -2) / 8, guess(query, key))
+        )
+        found, chosen = (
+            np.isfinite(x) & (x >= np.sort(x)[..., -min(best, x.shape[-1]), None]) for x in (scores, guessed)
+        )
+        many = np.arange(scores.shape[-1])[-scores.shape[-2] :] >= 4 * best
+        recalls.append(((found & chosen).sum(-1) / found.sum(-1))[:, many].mean() if many.any() else np.nan)
+        return core.softmax(np.where(chosen, scores, -np.inf)) @ value
+
+    return attention
+
+
+def by_features(query, key, count=16):
+    """Guess scores from the features in which a query is largest."""
+    least = np.sort(np.abs(query))[..., -count, None]
+    return np.where(np.abs(query) >= least, query, 0) @ np.swapaxes(key, -1, -2)
+
+
+def by_bits(query, key, apart):
+    """Guess scores from keys in 2 bits, a scale per token, with or without what they share."""
+    key = key - key.mean(axis=-2, keepdims=True) if apart else key
+    return query @ np.swapaxes(rounded(key, 2), -1, -2)
+
+
+def the_latest(query, key):
+    return np.arange(key.shape[-2]) + 0 * query[..., :1]
+
+
+@kept
+def few_keys(speaker):
+    """Return losses with the best keys by their scores; and by a guess, with the recall of the eight best on Alice."""
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    rows = [{"best": b, "loss": losses(speaker.using(attention=partial(best_keys, best=b)))} for b in counts]
+    guesses = {
+        "16 of 64 features": by_features,
+        "2 bits": partial(by_bits, apart=False),
+        "2 bits, without what keys share": partial(by_bits, apart=True),
+        "the latest": the_latest,
+    }
+    guessed = []
+    for name, guess in guesses.items():
+        recalls = []
+        found = losses(speaker.using(attention=guessing(guess, 8, recalls)))
+        guessed.append({"by": name, "recall": np.nanmean(recalls[: speaker.shape.layers]), "loss": found})
+    return {"best": rows, "guessed": guessed}
+
+
+@kept
+def latents(speaker):
+    """Return the losses if the latent is rotated in place of the keys."""
+    return {"rotated": rotated_latent(speaker)}
+
+
+@kept
+def some_keys(speaker, n=32):
+    """Return tokens of Alice with the queries and keys of one head, rotated, for the map of keys."""
+    layer, g, h = SHOWN
+    q, k, _ = _heads_of(speaker, texts.ALICE, layer)
+    words = speaker.tokenizer.words(speaker.tokens(texts.ALICE))[:n]
+    return {"tokens": words, "query": q[h - 1, :n].round(2), "key": k[3 * (g - 1), :n].round(2)}

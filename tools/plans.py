@@ -16,8 +16,7 @@ import nbformat
 
 from attnlib.course import PREDICTIONS
 
-from .build_notebooks import tagged
-from .series import ROOT
+from .series import ROOT, tagged
 
 GUIDE = ROOT / "TEACHING.md"
 LINK = re.compile(r" \((?:\[[^]]*\]\([^)]*\)(?:, )?)+\)|\[([^]]*)\]\([^)]*\)")

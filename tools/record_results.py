@@ -1,6 +1,6 @@
 """Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), jumps_results.json (08),
 minilm_results.json (09), writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz
-(15), and smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
+(15), and smollm_results.json and smollm_stops.json, of the decoder of 00, 13 and 16.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
     python -m tools.record_results 06 && make notebooks NB=06

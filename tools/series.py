@@ -94,6 +94,11 @@ REPLIES = tomllib.loads((ROOT / "tools" / "replies.toml").read_text("utf-8"))
 TAUGHT = [notebook for notebook in SERIES[1:] if not notebook.appendix]  # those with exercises
 
 
+def tagged(cell, *tags):
+    """Tell whether a cell of the source carries one of some tags: predict, exercise, solution, remember."""
+    return not set(tags).isdisjoint(cell.metadata.get("tags", []))
+
+
 def named(name):
     """Return the notebook of a name."""
     for notebook in SERIES:

@@ -88,7 +88,7 @@ def install(python, held):
     if held[0] not in ("colab", "lite", "hub"):  # the first cell brings attnlib; the hub's kernels are those of .venv
         packages += ["-e", str(ROOT)]
     pip(python, *packages)
-    if "slides" in held:
+    if {"slides", "lite"} & set(held):  # the site has decks
         pip(python, "--no-deps", *groups["slides"])
 
 

@@ -112,5 +112,5 @@ window.addEventListener("load", async () => {
     resumes ||= cell.dataset.type === "exercise-ends";
   }
   slides.parentElement.classList.remove("paging");
-  Reveal.initialize({ width: 1024, height: 768, margin: 0, center: false, hash: true, slideNumber: "c/t", keyboard: KEYS, transition: "none", controls: false, scrollActivationWidth: null });
+  Reveal.initialize({ width: 1024, height: 768, margin: 0, center: false, hash: true, slideNumber: "c/t", keyboard: window.deckKeys, transition: "none", controls: false, scrollActivationWidth: null });
 });

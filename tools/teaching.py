@@ -10,10 +10,10 @@ import re
 
 from attnlib.course import PREDICTIONS, RECALLS
 
-from .build_notebooks import read_source, tagged
+from .build_notebooks import read_source
 from .links import marked
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES
+from .series import REPLIES, ROOT, SERIES, tagged
 
 GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\

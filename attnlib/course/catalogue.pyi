@@ -82,6 +82,10 @@ class Checks:
     left_positions: Exercise
     packed_mask: Exercise
     sick_translator: Exercise
+    rounded: Exercise
+    in_groups: Exercise
+    best_keys: Exercise
+    latent_attention: Exercise
 
 class Predict:
     softmax_by_hand: Question
@@ -130,6 +134,9 @@ class Predict:
     sharp_or_pale: Question
     hidden_mistake: Question
     needed_letter: Question
+    shared_by_all_keys: Question
+    scale_per_feature: Question
+    whose_directions: Question
     before_01: Recall
     before_02: Recall
     before_03: Recall
@@ -145,6 +152,7 @@ class Predict:
     before_13: Recall
     before_14: Recall
     before_15: Recall
+    before_16: Recall
 
 check: Checks
 predict: Predict

@@ -964,9 +964,6 @@ verdict
 # my_factor = np.sqrt(384 / 32)  # c q.k / sqrt(384) = q.k / sqrt(32)
 # ```
 #
-# A scale can be missing altogether, and only on one of a layer's paths: the fallback of
-# [a compiler](https://github.com/mlc-ai/mlc-llm/pull/3426) left it out (casebook, case 29).
-#
 # </details>
 
 # %% [markdown] tags=["exercise"]

@@ -541,8 +541,8 @@ for n in (64, 512):
 #
 # - **ALiBi** ([Press et al. 2021](../REFERENCES.md#press-2021)) rotates nothing. It subtracts $a\,(i - j)$ from each score, with a
 #   fixed slope $a$ for each head, so that far keys fade.
-# - **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector
-#   $\ell_j = x_j W_{down}$ for each token. Every head makes its key and its value from it, each by a matrix of its own, and a few more features carry RoPE.
+# - **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector for each token. You
+#   write it in [notebook 16](16_less_to_keep.ipynb).
 # - **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
 #   $\phi(q) \cdot \phi(k)$. All it keeps is a sum over the keys, of fixed size, and it loses the sharp choice. The *gated delta
 #   rule* ([Yang et al. 2024](../REFERENCES.md#yang-2024)) erases what the sum holds under a key before it writes there;

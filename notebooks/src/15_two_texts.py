@@ -722,7 +722,7 @@ verdict
 #
 # **Remember.** Between two texts the queries come from what is written, keys and values from what is read. The mask says which letters there
 # are; a triangle has no place there. Such a map is an alignment that one can read. Whether a letter was needed, a change of that letter says,
-# and a count. Next: [17 the casebook](17_casebook.ipynb), to look things up.
+# and a count. Next: [16 less to keep](16_less_to_keep.ipynb).
 
 # %% [markdown]
 # ## Controls

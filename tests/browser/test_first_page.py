@@ -33,7 +33,7 @@ WORKER = Path(__file__).with_name("worker.js").read_text("utf-8")
 
 
 def made(folder, writes):
-    first_page.write(folder, [ENTRY], {"read": "r", "run": "u", "teach": "t"}, writes)
+    first_page.write(folder, [ENTRY], {"read": "r", "run": "u", "teach": "t", "decks": "d"}, writes)
     (folder / "write").mkdir(exist_ok=True)
     (folder / "write" / "worker.js").write_text(WORKER, "utf-8")
     return folder
@@ -256,6 +256,7 @@ def test_it_can_be_broken_and_mended(url, new_page):
     assert "as trained" not in right[1]
     for name, (short, file, line) in first_page.MISTAKES.items():
         stored, button = item["mistakes"][name], page.get_by_role("button", name=short, exact=True)
+        assert button.get_attribute("title") == f"{line} Notebook {file[:2]}."
         button.click()
         assert (
             button.get_attribute("aria-pressed") == "true"

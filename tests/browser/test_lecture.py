@@ -150,6 +150,24 @@ def test_the_address_fills_the_cover_and_lists_slides(new_page, built):
     assert page.locator("section header").all_inner_texts() == heads
 
 
+def test_the_site_has_the_decks_and_a_form_for_each(new_page, tmp_path):
+    lecture.write_all(tmp_path / "teach")
+    page = new_page()
+    problems = watched(page)
+    page.goto((tmp_path / "teach" / "index.html").as_uri())
+    assert serious(page) == [] and page.locator("form").count() == len(MOST)
+    form = page.locator("form").first
+    form.get_by_label("Name").fill("Ada Example")
+    form.get_by_label("Slides").fill("none")
+    assert not form.evaluate("form => form.checkValidity()")
+    form.get_by_label("Slides").fill("1-3,22")
+    form.get_by_role("button").click()
+    page.wait_for_selector(".reveal.ready")
+    assert page.evaluate("Reveal.getTotalSlides()") == 4 and page.locator("#about").inner_text() == "Ada Example"
+    assert page.locator("section a", has_text="your own sentence").get_attribute("href") == "../"
+    assert problems == []
+
+
 def test_the_window_or_the_address_chooses_the_ratio(new_page, built):
     page = new_page(1024, 768)
     opened(page, built("45"))
@@ -190,7 +208,8 @@ def test_notes_fit_the_window_of_the_speaker(new_page, built, name):
     for i in range(page.evaluate("Reveal.getTotalSlides()")):
         page.evaluate(f"Reveal.slide({i})")
         told = page.locator("aside.notes").nth(i).evaluate("notes => notes.innerHTML")
-        speaker.wait_for_function("told => document.querySelector('.value').innerHTML === told", arg=told)
+        while speaker.locator(".value").inner_html() != told:
+            speaker.wait_for_timeout(20)
         box = speaker.locator("#speaker-controls")
         assert box.evaluate("box => box.scrollHeight - box.clientHeight") <= 1, i + 1
 

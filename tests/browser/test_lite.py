@@ -176,7 +176,7 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     page.goto(url)
     links = [a.get_attribute("href") for a in page.locator("a").all()]
     forms = ("read/{}.html", "notebooks/index.html?path={}.ipynb")
-    wanted = [form.format(name) for name in NAMES for form in forms] + ["read/teaching.html"]
+    wanted = [form.format(name) for name in NAMES for form in forms] + ["read/teaching.html", "teach/index.html"]
     files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt", "attention.zip"]
     assert set(links) == {*wanted, *files, LICENCE_LINK}
     wanted += files

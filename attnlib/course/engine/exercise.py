@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -377,6 +378,50 @@ class Function(Exercise):
         with contextlib.suppress(TimeUp), time_limit(run.TIME_LIMIT):
             return locate(function, difference, right, self.probes)
         return None, ""
+
+
+LONG, FEW = 256, 24  # tokens of the probe of memory, and how many numbers each further one may take
+
+
+def grows(call, n=LONG):
+    """Tell whether a call of n tokens holds more than a few numbers for each token that is added."""
+    peaks, running = [], tracemalloc.is_tracing()
+    for size in (n, 2 * n):
+        if not running:
+            tracemalloc.start()
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        try:
+            call(size)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        finally:
+            if not running:
+                tracemalloc.stop()
+    return peaks[1] - peaks[0] > 8 * n * FEW
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Lean(Function):
+    """A function whose memory is looked at, too, once its results are right."""
+
+    called: Callable  # (function, n) -> what it gives for n tokens
+    where: str  # completes "from 256 to 512 tokens, ..."
+    fix: str
+
+    def tried(self, function):
+        outcomes = super().tried(function)
+        if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
+            return outcomes
+        held = partial(grows, partial(self.called, function))
+        (found,) = run.outcomes([lambda: run.call(lambda: np.array(held()), ())], copied=True)
+        if found.kind:
+            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {found.problem}")
+        if found.values[0]:
+            raise Unfit(
+                f"All results are right. But from {LONG} to {2 * LONG} tokens, {self.where}, each further token "
+                f"takes {FEW} numbers or more. Fix: {self.fix}."
+            )
+        return outcomes
 
 
 def asked(step, given, *, of=Steps, axes=(), stage=""):

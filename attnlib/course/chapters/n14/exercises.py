@@ -1,18 +1,12 @@
 """Notebook 14, attention in tiles: its exercises and questions. Its steps and mistakes: tiles.py, mistakes.py."""
 
-import tracemalloc
-
 import numpy as np
 
-from ...engine import run
-from ...engine.compare import all_same
-from ...engine.exercise import OUTPUT_AXES, Function, Kept, asked
+from ...engine.exercise import OUTPUT_AXES, Function, Kept, Lean, asked
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
 from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
-
-LONG, FEW = 256, 24  # tokens of the probe of memory, and how many numbers each further one may take
 
 
 def online_probes():
@@ -97,22 +91,9 @@ def tiled_probes():
     )
 
 
-def grows(attention, n=LONG):
-    """Tell whether an attention holds more than a few numbers for each token that is added."""
-    peaks, running = [], tracemalloc.is_tracing()
-    for size in (n, 2 * n):
-        x = np.ones((size, 2))
-        if not running:
-            tracemalloc.start()
-        tracemalloc.reset_peak()
-        before, _ = tracemalloc.get_traced_memory()
-        try:
-            attention(x, x, x, None, 64)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        finally:
-            if not running:
-                tracemalloc.stop()
-    return peaks[1] - peaks[0] > 8 * n * FEW
+def on_long_texts(attention, n):
+    x = np.ones((n, 2))
+    return attention(x, x, x, None, 64)
 
 
 class _OnePass:
@@ -150,24 +131,6 @@ class _Online(Function):
         ways = super()._variants()
         del ways["mutates_input"]  # what is handed out are copies
         return ways
-
-
-class _Tiled(Function):
-    """An attention whose memory is looked at, too, once its results are right."""
-
-    def tried(self, function):
-        outcomes = super().tried(function)
-        if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
-            return outcomes
-        (outcome,) = run.outcomes([lambda: run.call(lambda: np.array(grows(function)), ())], copied=True)
-        if outcome.kind:
-            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {outcome.problem}")
-        if outcome.values[0]:
-            raise Unfit(
-                f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
-                f"takes {FEW} numbers or more. Fix: two loops, and nothing that is as large as the map."
-            )
-        return outcomes
 
 
 EXERCISES = (
@@ -211,7 +174,7 @@ EXERCISES = (
         probes=schedule_probes(),
         **asked("visits", "n b_q b_k", of=ScheduleSteps),
     ),
-    _Tiled(
+    Lean(
         "tiled",
         "tiled(query, key, value, attn_mask=None, block=64) -> (..., n_q, d_v): scaled dot-product attention in tiles "
         "of `block` queries by `block` keys. attn_mask is None or boolean, (n_q, n_k), True = may attend; a query that "
@@ -223,6 +186,9 @@ EXERCISES = (
             "into output[..., i : i + block, :].",
         ),
         kept=Kept("tiled", "attnlib.course.chapters.n14.tiled"),
+        called=on_long_texts,
+        where="in tiles of 64",
+        fix="two loops, and nothing that is as large as the map",
         our_functions=("scaled_dot_product_attention", "attention_trace"),
         probes=tiled_probes(),
         given=lambda q, k, v, mask=None, block=2: {"q": q, "k": k, "v": v, "mask": mask, "block": block},

@@ -1,0 +1,671 @@
+# %% [markdown]
+# # 16 · Less to keep
+#
+# **Question.** What must a model keep of a text, and what does it cost to keep less? *40 minutes. It needs no torch.*
+#
+# Of each token the model of notebook 13 keeps a key and a value, in 30 layers with three heads of them each. By the formula of
+# notebook 11 that makes 46,080 bytes a token. Here you keep less, in three ways: **fewer bits**, **fewer keys**, **fewer numbers**.
+# Each way is a function of a few lines that you hand to the model, and the model says what it costs.
+
+# %% jupyter={"source_hidden": true}
+import numpy as np
+from matplotlib.colors import to_rgb
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.colours import BELOW, KEY
+from attnlib.course import check, predict, smollm
+from attnlib.course.chapters.n16 import best_keys, in_groups
+from attnlib.course.views import fetch_button
+from attnlib.rounding import bytes_kept, rounded
+
+np.set_printoptions(precision=2, suppress=True)
+
+# %% [markdown]
+# The next cell looks for that model. Without it, this notebook shows stored results of the same cells. In a browser a button
+# loads the model: then run all cells again.
+
+# %% tags=["nbval-ignore-output"]
+speaker = None if smollm.missing() else smollm.load()
+print(smollm.missing() or "The model is here. Each loss is measured now.")
+fetch_button.fetch_button()  # in a browser without the model
+
+# %% [markdown]
+# Here are the keys that one head keeps of 32 tokens: a row for each token, a column for each feature. Some columns look alike in
+# nearly every row. Which of these stripes could you leave out?
+
+# %% jupyter={"source_hidden": true} tags=["slide"]
+some = smollm.recorded("some_keys")
+words, K, Q = some["tokens"], np.array(some["key"]), np.array(some["query"])
+tint = (np.abs(K) / np.abs(K).max())[..., None] ** 0.6  # (32, 64, 1)
+ink = np.where(K[..., None] > 0, to_rgb(KEY), to_rgb(BELOW))
+_, ax = plot.subplots(figsize=(6.4, 4.4))
+_ = ax.imshow(1 - tint * (1 - ink), aspect="auto")
+_ = ax.set_yticks(range(0, 32, 2), [word.strip() for word in words[::2]])
+_ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate below")
+
+# %% [markdown]
+# ## Before you start
+#
+# Three questions from memory.
+#
+# **1.** *(notebook 13)* A model may see a window of 8 tokens only, and its loss doubles. What brings most of it back?
+#
+# - **a** a ninth token in the window
+# - **b** positions that begin at 0 in each window
+# - **c** the first token of the text
+#
+# **2.** *(notebook 12)* RoPE rotates the key of a token by its position. What becomes of its value?
+#
+# - **a** nothing
+# - **b** it is rotated, too
+# - **c** it is rotated the other way
+#
+# **3.** *(notebook 11)* Nine heads of queries share three heads of keys and values. How many vectors does a layer keep of a token?
+#
+# - **a** 18
+# - **b** 6
+# - **c** 6, and nine rows of weights
+
+# %%
+predict.before_16(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · Who judges
+#
+# The model reads three texts: the beginning of *Alice*, a page of prose that it cannot know, and Python code. The loss on each is its
+# mean surprise at the next token. Take the second digit with caution: the rounding of a scale can move it. With the model here, put a
+# text of your own, of fifty words or more, into `MINE`.
+
+# %%
+MINE = ""  # "Your text ..."
+TEXTS = smollm.TEXTS | ({"mine": MINE} if MINE else {})
+part = smollm.recorded("shared_part")
+
+
+# %%
+def judged(name, stored, writes="", **functions):
+    """Print the loss with these functions on each text, or what is stored."""
+    if speaker:
+        other = speaker.using(**functions)
+        stored = {text: other.loss(words) for text, words in TEXTS.items()}
+        writes = writes and other.write(smollm.STORY, 16)
+    told = (f"  {text.capitalize()} {loss:.2f}" for text, loss in stored.items())
+    print(f"{name:32}{''.join(told)}")
+    if writes:
+        print(f"   it writes:{' '.join(writes.split())[:60]!r}")
+
+
+judged("everything is kept", part["loss"]["whole"])
+
+# %% [markdown]
+# ## 2 · Fewer bits
+#
+# A number of the model has 32 bits. With 2 bits one can write four whole numbers, 0 to 3. So a row is kept as its lowest number,
+# a step, and whole numbers of steps. This is **quantisation**:
+
+# %%
+x = np.array([5.1, 5.9, 7.0, 8.1])
+lowest, step = x.min(), (x.max() - x.min()) / 3  # 2 bits: four levels, three steps
+whole = np.rint((x - lowest) / step)
+print(f"lowest {lowest}, step {step:.1f}, kept {whole}, read {lowest + step * whole}")
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 16.1 · Round it
+#
+# **Goal.** Keep numbers in a few bits. *8 minutes, medium.*
+#
+# `my_rounded(x, bits, axis=-1)`: each number of `x` $(..., n, d)$ becomes the nearest of $2^{bits}$ levels, spread evenly from the lowest
+# to the highest along `axis`. So -1 gives each token a lowest number and a step of its own, and -2 each feature. Numbers that are
+# all equal along the axis stay as they are.
+
+
+# %%
+def my_rounded(x, bits, axis=-1):
+    return ...  # your code
+
+
+# %%
+verdict = check.rounded(my_rounded)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_rounded(x, bits, axis=-1):
+#     lowest = x.min(axis, keepdims=True)
+#     step = (x.max(axis, keepdims=True) - lowest) / (2**bits - 1)
+#     whole = np.rint((x - lowest) / np.where(step > 0, step, 1))
+#     return lowest + step * whole
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### It speaks in few bits
+#
+# Now the model speaks through your function: every key and every value is rounded before a query sees it. (Until yours is right,
+# ours stands in.)
+
+
+# %%
+few_bits = my_rounded if verdict.passed else rounded
+
+
+def in_bits(bits, key_axis=-1, value_axis=-1):
+    def attention(query, key, value, attn_mask=None):
+        key, value = few_bits(key, bits, key_axis), few_bits(value, bits, value_axis)
+        return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+    return attention
+
+
+points = smollm.recorded("less_to_keep")
+for point in points[1:5]:  # a scale per token
+    bits = int(point["name"][0])
+    name = f"{bits} bits, a scale per token"
+    judged(name, point["on"], point["text"], attention=in_bits(bits))
+
+# %% [markdown] tags=["predict"]
+# At 8 bits nothing is lost, and at 2 bits everything. Between the two it matters which numbers share a scale: the features of one
+# token, or one feature of all tokens. Look at the stripes of the first picture again. **Predict.** In 3 bits, who is better off with
+# a scale for each *feature*?
+#
+# - **a** keys
+# - **b** values
+# - **c** both
+
+# %%
+guess_scale = None  # "a", "b" or "c"
+
+# %%
+scales = smollm.recorded("scales")
+rows = []
+for row in scales:
+    name = f"{row['bits']} bits: keys per {row['keys']}, values per {row['values']}"
+    rows.append((name, *row["loss"].values()))
+plot.table(["", "Alice", "prose", "code"], rows, tint=["Alice"])
+
+# %%
+predict.scale_per_feature(guess_scale)
+
+# %% [markdown]
+# In 3 and 2 bits keys per feature and values per token are best on all three texts.
+# [Liu et al. 2024](../REFERENCES.md#liu-2024) found the same in larger models. A stripe is a reason: a feature that is far from 0
+# in every token makes the range of each token wide, so all other features of that token get wide steps.
+#
+# <details><summary><b>How sure is this?</b></summary>
+#
+# In 4 bits the ways lie close together. Stored in 16 bits, the scales themselves move a loss: in 4 bits by up to 0.11, in 3 bits by up
+# to 0.21, in 2 bits by more than 1 (*Controls*). What is said of 3 and 2 bits holds with both. Stripes are not all of it: keys per
+# feature also do better than keys whose stripes are taken away (section 3).
+#
+# </details>
+
+# %% [markdown]
+# ## 3 · What all keys share
+#
+# Take the mean of a head's keys over all tokens. How much of the keys' size is it?
+
+# %%
+print(f"keys:   {part['keys']:.2f} of the mean square is the same in every token")
+print(f"values: {part['values']:.2f}")
+
+# %% [markdown] tags=["predict"]
+# **Predict.** From every key, in all heads, this mean is taken away, and it is kept nowhere. What happens to the loss?
+#
+# - **a** it rises much: most of each key is gone
+# - **b** it rises a little
+# - **c** it stays the same
+
+# %%
+guess_shared = None  # "a", "b" or "c"
+
+
+# %%
+def without_mean(query, key, value, attn_mask=None):
+    key = key - key.mean(axis=-2, keepdims=True)  # (h, n, d_k)
+    return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+
+loss = [part["loss"][name]["alice"] for name in ("whole", "away")]
+if speaker:
+    loss[1] = speaker.using(attention=without_mean).loss(smollm.TEXTS["alice"])
+print(f"loss on Alice: {loss[0]:.4f}, without what all keys share {loss[1]:.4f}")
+
+# %%
+predict.shared_by_all_keys(guess_shared)
+
+# %% [markdown]
+# A constant $c$ in all keys adds $q \cdot c$ to every score of a row, and a shift of a row changes no weight (notebook 02).
+# Softmax cannot see it. So two thirds of what is kept of the keys says nothing. Values are another matter. So are keys before
+# the rotation, because each position turns the constant into another vector:
+
+
+# %%
+def before(x, positions, base):
+    if len(x) == 3:  # heads of keys; of queries there are nine
+        x = x - x.mean(axis=-2, keepdims=True)
+    return al.rope(x, positions, base)
+
+
+def poorer(query, key, value, attn_mask=None):
+    value = value - value.mean(axis=-2, keepdims=True)
+    return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+
+losses = part["loss"]
+judged("keys, before the rotation", losses["away before the rotation"], rope=before)
+judged("values", losses["values' share away"], attention=poorer)
+
+# %% [markdown]
+# Here are the keys of the first picture with all of this to choose from. At the right, bars are weights with these keys and ticks
+# those with the whole ones. **Try.** Take away what all keys share: the stripes go, and no weight moves. Bring it back, and go down
+# to 3 bits: where does *had* look now? Then take it away again, or give each feature a scale of its own.
+
+# %% tags=["slide"] says="Here are the keys"
+live.keys_map(K, Q, tokens=words, row=27)
+
+# %% [markdown]
+# A mean over all tokens needs tokens that have not come yet. But softmax is blind to any constant, so it may come from elsewhere.
+# What the keys of the *prose* share takes away nearly as much of the keys of *Alice*. It belongs to the model more than to the text:
+
+# %%
+other = part["keys, from the prose"]
+print(f"of the mean square: its own mean {part['keys']:.2f}, the prose's {other:.2f}")
+three = ("a scale per token", "stripes away, per token", "keys per feature")
+rows = []
+for point in points:
+    if point["family"] in three and point["name"] != "8 bits":
+        size = f"{point['bytes']:,}"
+        rows.append(
+            (f"{point['family']}, {point['name']}", size, *point["on"].values())
+        )
+plot.table(["", "bytes a token", "Alice", "prose", "code"], rows, tint=["Alice"])
+
+# %% [markdown]
+# In the second group of rows the constant of *another* text is taken from the keys and never added back. It costs no byte and needs
+# no later token. In 3 and 2 bits all three texts are better off than with the stripes left in.
+# ([Zhang et al. 2024](../REFERENCES.md#zhang-2024) take a mean from keys for the same reason, before they multiply in 8 bits.)
+#
+# A scale per feature needs the lowest and the highest number of a whole column. While a text grows, that works in **groups**: the
+# keys of 32 tokens wait, and then they are rounded with scales of their own.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 16.2 · In groups
+#
+# **Goal.** Round keys as they come. *8 minutes, medium.*
+#
+# `my_in_groups(x, bits, size)`: `x` is $(..., n, d)$. From the first token on, each group of `size` tokens is rounded with a scale
+# for each feature. Tokens that do not fill a group stay whole. You may use `rounded(x, bits, axis)`.
+
+
+# %%
+def my_in_groups(x, bits, size):
+    return ...  # your code
+
+
+# %%
+verdict = check.in_groups(my_in_groups)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_in_groups(x, bits, size):
+#     out = x.copy()
+#     for i in range(0, x.shape[-2] // size * size, size):
+#         out[..., i : i + size, :] = rounded(x[..., i : i + size, :], bits, axis=-2)
+#     return out
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### As a text comes
+#
+# Here a text is read at once. So a query must see a key whole if the group of that key was not complete at the time:
+
+# %%
+groups = my_in_groups if verdict.passed else in_groups
+
+
+def in_turn(bits, size=32):
+    def attention(query, key, value, attn_mask=None):
+        n_q, n_k = query.shape[-2], key.shape[-2]
+        now, end = np.arange(n_k - n_q, n_k), (np.arange(n_k) // size + 1) * size
+        q, kept = query / np.sqrt(query.shape[-1]), groups(key, bits, size)
+        late, early = (q @ np.swapaxes(k, -1, -2) for k in (key, kept))  # (h, n_q, n_k)
+        scores = np.where(end <= now[:, None] + 1, early, late)
+        scores = np.where(attn_mask, scores, -np.inf)
+        return al.softmax(scores) @ rounded(value, bits)
+
+    return attention
+
+
+# %%
+by_name = {(point["family"], point["name"]): point for point in points}
+for bits in (4, 3, 2):
+    point = by_name["keys per feature, groups", f"{bits} bits"]
+    judged(f"{bits} bits, groups of 32", point["on"], attention=in_turn(bits))
+
+# %% [markdown]
+# In 3 and 2 bits that is better than one scale for the whole text, and no later token is needed.
+#
+# ### Break it · A stripe in all keys
+#
+# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. Each feature of a
+# rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their sum grows like $\sqrt{d_k}$, and
+# the division by $\sqrt{d_k}$ takes that back.
+#
+# **Try.** Set *bits* to 2 and go through $d_k$: does the needle suffer more if keys are wide? Then give all keys a *stripe*: one
+# feature that lies 10 or 30 above 0.
+
+
+# %%
+rng = np.random.default_rng(16)
+queries, crowd = rng.normal(size=(16, 256)), rng.normal(size=(15, 256))
+
+
+# %% jupyter={"source_hidden": true}
+def scored(d_k, bits, stripe, divided=True):
+    q = queries[:, None, :d_k]  # (16, 1, d_k), a row each
+    others = np.broadcast_to(crowd[:, :d_k], (16, 15, d_k))
+    keys = np.concatenate([q, others], axis=1)  # (16, 16, d_k): the needle is first
+    keys = keys + stripe * (np.arange(d_k) == 0)
+    ways = [keys, rounded(keys, bits, -1), rounded(keys, bits, -2)]
+    ways = np.stack([(q @ np.swapaxes(k, -1, -2))[:, 0] for k in ways])
+    return ways / np.sqrt(d_k) if divided else ways  # (3, 16, 16): way, query, key
+
+
+# %% jupyter={"source_hidden": true}
+def where_it_goes(d_k, bits, stripe):
+    weights = al.softmax(scored(d_k, bits, stripe))  # (3, 16, 16)
+    return {"mean weight of 16 queries": weights.mean(axis=1)}
+
+
+sliders = {"d_k": (4, 256), "bits": [8, 4, 3, 2], "stripe": [0, 10, 30]}
+labels = {"queries": ["whole", "token", "feature"], "row_name": "scale"}
+labels |= {"keys": ["needle", *map(str, range(1, 16))]}
+labels["label"] = "features d_k, divisor follows"
+live.weights_view(where_it_goes, still=(4, 16, 64), **sliders, **labels)
+
+# %%
+print("          noise of a score, 2 bits a feature    needle's weight")
+print(" d_k    divided by sqrt(d_k)   undivided          whole  rounded")
+for d_k in (4, 16, 64, 256):
+    scores, raw = scored(d_k, 2, 0), scored(d_k, 2, 0, divided=False)
+    noise = [(ways[2] - ways[0]).std(axis=-1).mean() for ways in (scores, raw)]
+    whole, few = al.softmax(scores[[0, 2]])[..., 0].mean(axis=-1)
+    print(f"{d_k:4} {noise[0]:16.2f} {noise[1]:18.2f} {whole:17.2f} {few:7.2f}")
+
+# %% [markdown]
+# With the division the noise is much the same at every $d_k$, and the needle's lead grows. Without it, noise and scores grow alike. A
+# stripe does no harm to whole keys, because softmax does not see it. With a scale per token it makes the steps wide, and at 30 the
+# needle is lost in 2 bits. With a scale per feature it changes nothing.
+
+# %% [markdown]
+# ## 4 · Fewer keys
+#
+# A window and the first token keep fewer keys (notebook 13). Here is another choice, which each query makes anew: the keys with the
+# largest scores.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 16.3 · The best keys
+#
+# **Goal.** Let each query look at a few keys only. *10 minutes, medium.*
+#
+# `my_best_keys(query, key, value, attn_mask=None, best=8)`: what `al.scaled_dot_product_attention` returns if each query attends
+# only to the `best` allowed keys with the largest scores. Keys that tie with the last of them stay, too. Axes in front, such as
+# heads, are computed together. A query that may attend to no key gets 0.
+
+
+# %%
+def my_best_keys(query, key, value, attn_mask=None, best=8):
+    return ...  # your code
+
+
+# %%
+verdict = check.best_keys(my_best_keys)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_best_keys(query, key, value, attn_mask=None, best=8):
+#     scores = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+#     if attn_mask is not None:
+#         scores = np.where(attn_mask, scores, -np.inf)
+#     best = min(best, scores.shape[-1])
+#     least = np.sort(scores, axis=-1)[..., -best, None]  # (..., n_q, 1)
+#     return al.softmax(np.where(scores >= least, scores, -np.inf)) @ value
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Few keys are read, and all are kept
+
+# %%
+chosen = my_best_keys if verdict.passed else best_keys
+found = smollm.recorded("few_keys")
+
+
+def eight(query, key, value, attn_mask=None):
+    return chosen(query, key, value, attn_mask, best=8)
+
+
+judged("the eight best keys", found["best"][3]["loss"], attention=eight)
+rows = [(row["best"], *row["loss"].values()) for row in found["best"]]
+plot.table(["best keys", "Alice", "prose", "code"], rows, tint=["Alice"])
+
+# %% [markdown]
+# 32 of up to 208 keys cost about 0.1 or less. But to find them, each query computes all its scores, so every key is kept, and every
+# key is read. Only the values of the others are not. So the scores are guessed first, and true ones are computed for the winners
+# alone:
+
+# %%
+read = {"16 of 64 features": "a quarter", "the latest": "none"}
+rows = [("the true scores", "all", 1.0, *found["best"][3]["loss"].values())]
+for row in found["guessed"]:
+    share = read.get(row["by"], "a sixteenth")
+    rows.append((row["by"], share, row["recall"], *row["loss"].values()))
+names = ["eight keys by", "read of all keys", "recall", "Alice", "prose", "code"]
+plot.table(names, rows, tint=["recall"])
+
+# %% [markdown]
+# *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query is
+# largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)), and its losses come near those of the true eight. A guess from keys in
+# 2 bits is spoiled by the stripes, on all three texts.
+
+# %% [markdown]
+# ## 5 · Fewer numbers
+#
+# Groups of heads keep fewer numbers (notebook 11): with keys and values for each of its nine heads, this model would keep three times
+# as much. **Multi-head latent attention** (MLA, [DeepSeek 2024](../REFERENCES.md#deepseek-2024)) keeps one short vector for all
+# heads, the **latent** $c = x W_{down}$. Every head makes its key $c\,W_{UK}$ and its value $c\,W_{UV}$ from it. Must each query
+# make them again for all tokens? No:
+#
+# $$q\,(c\,W_{UK})^T = (q\,W_{UK}^T)\,c^T \qquad\qquad w\,(c\,W_{UV}) = (w\,c)\,W_{UV}$$
+#
+# Here $w$ is a row of weights. The matrices are **absorbed** into the query and the output, and queries meet latents.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 16.4 · A latent
+#
+# **Goal.** Attend to keys and values that are never made. *10 minutes, hard.*
+#
+# `my_latent_attention(query, latent, W_UK, W_UV, attn_mask=None)`: query $(..., n_q, d_k)$, latent $(n_k, r)$, $W_{UK}$
+# $(..., r, d_k)$ and $W_{UV}$ $(..., r, d_v)$; axes in front are heads. Return what attention to `latent @ W_UK` and `latent @ W_UV`
+# gives, $(..., n_q, d_v)$. The check also looks at your memory: no key and no value may be made.
+
+
+# %%
+def my_latent_attention(query, latent, W_UK, W_UV, attn_mask=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.latent_attention(my_latent_attention)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_latent_attention(query, latent, W_UK, W_UV, attn_mask=None):
+#     inside = query @ np.swapaxes(W_UK, -1, -2)  # (..., n_q, r)
+#     scores = inside @ latent.T / np.sqrt(query.shape[-1])  # d_k, not r
+#     if attn_mask is not None:
+#         scores = np.where(attn_mask, scores, -np.inf)
+#     return al.softmax(scores) @ latent @ W_UV
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### The rotation stays apart
+#
+# With RoPE a rotation stands between the query and $W_{UK}^T$, another one for each distance. So no single matrix absorbs both. What
+# if the latent is rotated in place of the key?
+
+# %%
+rng = np.random.default_rng(4)
+q, c = rng.normal(size=(6, 8)), rng.normal(size=(6, 12))  # queries; latents, r = 12
+W = rng.normal(size=(12, 8)) / np.sqrt(12)
+at = np.arange(6)
+true = al.rope(q, at) @ al.rope(c @ W, at).T  # keys are made, then rotated
+plain, absorbed = q @ (c @ W).T, (q @ W.T) @ c.T
+print(f"without a rotation, absorbed: differs by {np.abs(absorbed - plain).max():.10f}")
+wrong = al.rope(q @ W.T, at) @ al.rope(c, at).T
+print(f"the latent rotated:           differs by {np.abs(wrong - true).max():.2f}")
+rotated = smollm.recorded("latents")["rotated"]
+print("this model with its latents rotated:", end="")
+print("".join(f"  {text.capitalize()} {loss:.2f}" for text, loss in rotated.items()))
+
+# %% [markdown]
+# That is another model. So DeepSeek's models keep a second part beside the latent: a key of 64 features, shared by all heads, which is
+# rotated. A score is the sum of both parts. By the formula of notebook 11, with 2 bytes a number
+# ([DeepSeek-V3](../REFERENCES.md#deepseek-v3)):
+
+# %%
+heads, layers, latent, turned = 128, 61, 512, 64  # DeepSeek-V3
+made = layers * heads * (128 + turned + 128) * 2  # a key of 128 + 64, a value of 128
+print(f"DeepSeek-V3, keys and values of all heads: {made:9,} bytes a token")
+print(f"DeepSeek-V3, its latents:                  {layers * (latent + turned) * 2:9,}")
+print(f"Llama 3 8B, 8 heads of keys and values:    {2 * 32 * 8 * 128 * 2:9,}")
+
+# %% [markdown] tags=["predict"]
+# Our model was trained without a latent. But keys and values of a layer have 384 features together, and one can keep fewer directions
+# of them. Here are two ways to choose 256: those in which the *matrices* $W_K$ and $W_V$ are largest, or those in which the keys and
+# values of *other texts* are largest. (Both come from a singular value decomposition, before the rotation.) **Predict.** Which costs
+# less on a new text?
+#
+# - **a** both the same: keys and values are made by these matrices
+# - **b** the directions of other texts
+# - **c** those of the matrices, since they hold for every text
+
+# %%
+guess_directions = None  # "a", "b" or "c"
+
+# %%
+rows = []
+for point in points:
+    if "latent" in point["family"]:
+        size = f"{point['bytes']:,}"
+        rows.append(
+            (f"{point['family']}, {point['name']}", size, *point["on"].values())
+        )
+plot.table(["", "bytes a token", "Alice", "prose", "code"], rows, tint=["Alice"])
+
+# %%
+predict.whose_directions(guess_directions)
+
+# %% [markdown]
+# So most of the price at 256 is that of the choice, not of the rank. A model that is trained with a latent learns which directions to
+# keep.
+
+# %% [markdown]
+# ## 6 · What does a byte buy?
+#
+# Each point is one way: to the left it keeps less, and further down it loses less. Click a point, and read what the model
+# writes after *Once upon a time, a small robot*. The band joins the ways that no other beats in both.
+
+# %% jupyter={"source_hidden": true}
+MINE_TOO = []  # points of yours: price(...) below makes one
+
+
+def price(name, size, **functions):
+    """Return a point: what a way of yours costs on Alice, and what it writes."""
+    other = speaker.using(**functions)
+    loss, text = other.loss(smollm.TEXTS["alice"]), other.write(smollm.STORY, 32)
+    own = {"family": "yours", "name": name, "bytes": size, "own": True}
+    return own | {"loss": loss, "text": text}
+
+
+# %% tags=["slide"] says="Each point is one way"
+live.price([*points, *MINE_TOO])
+
+# %% [markdown]
+# Fewer bits buy most: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each text. (Keys per
+# feature without groups lie lower still, but their scales know the whole text in advance.) Windows lose
+# most on the code, and without the first token they lose more everywhere. The best keys are not in this picture, because they save
+# reading, not keeping.
+#
+# With the model, add a point of your own. `attention` is any function that attends. Its bytes are yours to count, for instance with
+# `bytes_kept(tokens, features, bits, axis)`, which knows one head:
+
+# %%
+if speaker:
+
+    def mixed(query, key, value, attn_mask=None):
+        key, value = rounded(key, 3, axis=-2), rounded(value, 4)
+        return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+    size = 90 * (bytes_kept(208, 64, 3, axis=-2) + bytes_kept(208, 64, 4))
+    mine = price("keys in 3 bits, values in 4", size, attention=mixed)
+    print(f"{mine['bytes']:.0f} bytes, loss {mine['loss']:.2f}")  # add it above
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# Bytes are those of *Alice* when all its 208 tokens have been read, with two numbers of 16 bits for each scale. Losses are those of
+# scales that are not rounded, so take the second digit with caution. In a longer text
+# windows and groups cost fewer bytes a token, because at most 31 keys wait. Scales per feature, but for those in groups, know the
+# whole text in advance. Rounding is simulated: this program stores whole numbers, and reads them rounded. What is written is short,
+# so a window of 32 has hardly anything to forget. On a German text and on JSON
+# what is said of 3 bits, windows and latents holds, too. The model is small, and larger ones may bear other losses.
+#
+# </details>
+
+# %% [markdown] tags=["remember"]
+# ## Try it
+#
+# 1. With the model, join two ways: `speaker.using(attention=in_bits(4), window=64, sink=1)`. Which loss do you expect on
+#    `smollm.TEXTS["alice"]`, and how many bytes?
+# 2. In `without_mean`, take a random vector from all keys in place of the mean. What happens, and why? (Nothing: any constant is
+#    unseen.)
+#
+# **Remember.** Softmax does not see what all keys share, so it need not be kept. In few bits keys want a scale per feature, values one
+# per token. The best keys save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
+# but for the rotation. Each saving has a price, and one text is not enough to tell it.
+#
+# Next: [17, the casebook](17_casebook.ipynb), to look things up.
+
+# %% [markdown]
+# ## Controls
+#
+# By how much a loss moves if scales are stored in 16 bits, as bytes are counted, over the three texts and the four ways of section 2:
+
+# %%
+for bits in (4, 3, 2):
+    off = [
+        abs(row["float16"][text] - row["loss"][text])
+        for row in scales
+        if row["bits"] == bits
+        for text in row["loss"]
+    ]
+    print(f"{bits} bits: mean {np.mean(off):.2f}, at most {max(off):.2f}")

@@ -1,0 +1,228 @@
+"""Notebook 16: its exercises, what is stored of the ways to keep less, and what its text says of them."""
+
+from functools import partial
+
+import answers_16
+import numpy as np
+import pytest
+
+import attnlib as al
+from attnlib.course import check, smollm
+from attnlib.course.chapters.n16 import best_keys, in_groups, latent_attention
+from attnlib.rounding import rounded
+from tools import measures
+from tools.build_notebooks import code_between
+
+POINTS = {(point["family"], point["name"]): point for point in smollm.recorded("less_to_keep")}
+PART = smollm.recorded("shared_part")
+TOKEN, FEATURE = "a scale per token", "keys per feature"
+APART, GROUPS = "stripes away, per token", "keys per feature, groups"
+needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
+
+
+@pytest.mark.parametrize("exercise, id, answer", answers_16.WRONG)
+def test_a_mistake_in_keeping_less_is_named(exercise, id, answer):
+    verdict = getattr(check, exercise)(answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
+def test_keys_and_values_of_a_latent_may_not_be_made():
+    for answer in (
+        answers_16.keys_made,
+        lambda q, c, W_UK, W_UV, m=None: answers_16.latent()(q, c, W_UK, W_UV, m) + 0 * (c @ W_UK).sum(),
+    ):
+        verdict = check.latent_attention(answer)
+        assert verdict.state == "wrong" and "Fix: multiply the query by W_UK" in verdict.message, verdict
+
+
+@pytest.mark.parametrize("seed, r, d_k, d_v", [(0, 3, 8, 5), (1, 12, 8, 8), (2, 7, 7, 16)])
+def test_absorbed_matrices_give_what_keys_and_values_give(seed, r, d_k, d_v):
+    draw = np.random.default_rng(seed).normal
+    q, c = draw(size=(4, 9, d_k)), draw(size=(9, r))
+    W_UK, W_UV = draw(size=(4, r, d_k)), draw(size=(4, r, d_v))
+    mask = al.causal_mask(9)
+    made = al.scaled_dot_product_attention(q, c @ W_UK, c @ W_UV, mask)
+    assert np.abs(latent_attention(q, c, W_UK, W_UV, mask) - made).max() < 1e-10
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_best_of_all_keys_are_attention_and_one_key_is_its_value(seed):
+    q, k, v = np.random.default_rng(seed).normal(size=(3, 2, 11, 6))
+    mask = al.causal_mask(11)
+    whole = al.scaled_dot_product_attention(q, k, v, mask)
+    assert np.abs(best_keys(q, k, v, mask, best=11) - whole).max() < 1e-12
+    largest = np.where(mask, q @ np.swapaxes(k, -1, -2), -np.inf).argmax(-1)
+    one = best_keys(q, k, v, mask, best=1)
+    assert np.abs(one - np.take_along_axis(v, largest[..., None], axis=-2)).max() < 1e-12
+
+
+def test_groups_are_seen_as_they_would_be_token_by_token():
+    """A query of a text that is read at once sees each key as it stands when that query is the last token."""
+    n, draw = 21, np.random.default_rng(7).normal
+    q, k, v = draw(size=(3, 2, n, 64))
+    (cell,) = [cell for cell in code_between("16", "# 16 ·", "## Try it") if "def in_turn" in cell]
+    names = {"np": np, "al": al, "rounded": rounded, "my_in_groups": in_groups, "verdict": check.in_groups(in_groups)}
+    exec(cell, names)
+    for attention in (names["in_turn"](2, size=4), measures.waiting(2, 4)):
+        at_once = attention(q, k, v, al.causal_mask(n))
+        for i in range(n):
+            kept = in_groups(k[:, : i + 1], 2, 4), rounded(v[:, : i + 1], 2)
+            wanted = al.scaled_dot_product_attention(q[:, i : i + 1], *kept)
+            assert np.abs(at_once[:, i : i + 1] - wanted).max() < 1e-12
+
+
+def test_softmax_sees_no_constant_in_keys_whatever_it_is():
+    draw = np.random.default_rng(3).normal
+    q, k, v, constant = draw(size=(9, 5)), draw(size=(9, 5)), draw(size=(9, 4)), 30 * draw(size=5)
+    plain = al.scaled_dot_product_attention(q, k, v, al.causal_mask(9))
+    assert np.abs(al.scaled_dot_product_attention(q, k + constant, v, al.causal_mask(9)) - plain).max() < 1e-10
+    assert PART["loss"]["away"] == PART["loss"]["whole"] and PART["loss"]["whole"]["alice"] == 3.3249
+    assert min(PART["loss"]["values' share away"].values()) > 12
+    assert all(PART["loss"]["away before the rotation"][x] > PART["loss"]["whole"][x] + 3 for x in smollm.TEXTS)
+    assert PART["keys"] > 4 * PART["values"] and 0.9 < PART["keys, from the prose"] / PART["keys"] < 1
+
+
+def losses(family, name):
+    return np.array([*POINTS[family, name]["on"].values()])
+
+
+def test_what_the_text_says_of_fewer_bits():
+    whole = losses("everything", "float32")
+    assert np.abs(losses(TOKEN, "8 bits") - whole).max() < 0.01 and (losses(TOKEN, "2 bits") > whole + 2).all()
+    scales = {(row["bits"], row["keys"], row["values"]): row for row in smollm.recorded("scales")}
+    for kept in ("loss", "float16"):  # with scales as they are, and in 16 bits
+        found = {name: np.array([*row[kept].values()]) for name, row in scales.items()}
+        for bits in (3, 2):
+            for keys in ("token", "feature"):  # values are worse off with a scale for each feature, keys better
+                assert (found[bits, keys, "feature"] > found[bits, keys, "token"]).all()
+            assert (found[bits, "feature", "token"] < found[bits, "token", "token"]).all()
+            assert (found[bits, "feature", "token"] < found[bits, "feature", "feature"]).all()
+    off = {
+        bits: [
+            abs(row["loss"][x] - row["float16"][x])
+            for row in smollm.recorded("scales")
+            if row["bits"] == bits
+            for x in smollm.TEXTS
+        ]
+        for bits in (4, 3, 2)
+    }
+    assert max(off[4]) < 0.11 and 0.2 < max(off[3]) < 0.21 and max(off[2]) > 1
+    for bits in ("4 bits", "3 bits", "2 bits"):
+        assert (losses(FEATURE, bits) < losses(APART, bits)).all()
+    assert (losses(GROUPS, "4 bits") - whole < 0.03).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 5 < 46_080
+    for bits in ("3 bits", "2 bits"):
+        assert (losses(APART, bits) < losses(TOKEN, bits)).all()
+        assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()
+
+
+def test_what_the_text_says_of_fewer_keys_and_numbers():
+    found = smollm.recorded("few_keys")
+    best = {row["best"]: np.array([*row["loss"].values()]) for row in found["best"]}
+    assert (best[32] - losses("everything", "float32") < 0.11).all()
+    guessed = {row["by"]: (row["recall"], np.array([*row["loss"].values()])) for row in found["guessed"]}
+    plain, apart = guessed["2 bits"], guessed["2 bits, without what keys share"]
+    assert plain[0] < apart[0] - 0.1 and (plain[1] > apart[1]).all()
+    assert (guessed["16 of 64 features"][1] - best[8] < 0.2).all() and guessed["the latest"][0] < 0.2
+    rotated = np.array([*smollm.recorded("latents")["rotated"].values()])
+    assert (rotated > losses("everything", "float32") + 4).all()
+    for rank in ("256", "192"):
+        ways = [losses(f"latent from {source}", f"rank {rank}") for source in ("other texts", "matrices")]
+        assert (ways[0] < ways[1] - 0.4).all()
+
+
+def test_windows_are_beaten_without_the_first_token_and_cost_more_on_code():
+    for width in ("32", "64", "128"):
+        with_first, without = (losses(family, f"{width} tokens") for family in ("window and first token", "a window"))
+        assert (with_first < without).all()
+
+
+def test_bytes_are_those_of_the_formula():
+    size = {name: point["bytes"] for name, point in POINTS.items()}
+    assert size["everything", "float32"] == 2 * 30 * 3 * 64 * 4 == 46_080
+    assert size[TOKEN, "4 bits"] == 2 * 90 * (64 * 4 / 8 + 4) == size[APART, "4 bits"]
+    assert size[FEATURE, "4 bits"] == round(90 * (2 * 32 + 4 + 4 * 64 / 208))
+    waiting, ready = 16 * 64 * 4, 192 * (32 + 4 * 64 / 32)
+    assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
+    assert size["window and first token", "64 tokens"] == round(46_080 * 65 / 208)
+    assert size["latent from other texts", "rank 256"] == 30 * 256 * 4
+
+
+@pytest.mark.slow
+@needs_model
+def test_points_come_out_again():
+    """Within 0.03: on another processor a number may be rounded to the other side."""
+    speaker = smollm.load(bar=iter)
+    bits = partial(rounded, bits=3)
+    fresh = {
+        (TOKEN, "3 bits"): speaker.using(attention=measures.attending(bits, bits)),
+        (GROUPS, "3 bits"): speaker.using(attention=measures.waiting(3)),
+        (APART, "3 bits"): speaker.using(
+            grouped_attention=measures.without(measures.shared(speaker, smollm.TEXTS["prose"]), 3)
+        ),
+        ("latent from matrices", "rank 256"): measures.with_bases(
+            speaker, [basis[:, :256] for basis in measures.bases_of_matrices(speaker)]
+        ),
+    }
+    for name, other in fresh.items():
+        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.03), name
+    found = measures.some_keys(speaker)
+    assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
+
+
+def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
+    names = {"np": np, "al": al, "rounded": rounded}
+    for cell in code_between("16", "### Break it", "## 4 ·"):
+        if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
+            exec(cell, names)
+    scored = names["scored"]
+
+    def noise(d_k, **options):
+        whole, _, few = scored(d_k, 2, 0, **options)
+        return (few - whole).std(axis=-1).mean()
+
+    assert max(noise(d_k) for d_k in (16, 32, 64, 128, 256)) < 1.2 * min(noise(d_k) for d_k in (16, 32, 64, 128, 256))
+    assert noise(256, divided=False) == pytest.approx(16 * noise(256))
+    plain, striped = (al.softmax(scored(64, 2, stripe))[..., 0].mean(axis=-1) for stripe in (0, 30))
+    assert plain.min() > 0.9 and striped[1] < 0.3 and abs(striped[2] - plain[2]) < 1e-9 > abs(striped[0] - plain[0])
+
+
+@pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])
+def test_a_rotated_latent_is_no_rotated_key(seed, d):
+    draw, at = np.random.default_rng(seed).normal, np.arange(7)
+    q, c, W = draw(size=(7, d)), draw(size=(7, 2 * d)), draw(size=(2 * d, d)) / np.sqrt(2 * d)
+    true = al.rope(q, at) @ al.rope(c @ W, at).T
+    wrong = al.rope(q @ W.T, at) @ al.rope(c, at).T
+    assert (
+        np.abs(wrong - true).max() > 1 and np.abs(np.diag(wrong) - np.diag(true)).max() < 1e-10
+    )  # distance 0 is right
+
+
+GERMAN = """Am Morgen war der Berg weiß. Ein Mann mit einem roten Hut ging langsam die Straße zur Mühle entlang, und
+sein Hund lief vor ihm her. Wir sind zu spät, sagte der Mann. Der Hund antwortete nicht. Er hatte im Schnee einen
+Handschuh gefunden. Neben der Mühle standen drei Häuser, zwei davon leer, und aus dem dritten stieg grauer Rauch."""
+JSON = """[{"name": "Anna", "age": 31, "city": "Paris", "likes": ["tea", "chess"]},
+ {"name": "Ben", "age": 27, "city": "Rome", "likes": ["wine"]},
+ {"name": "Carla", "age": 45, "city": "Oslo", "likes": ["tea", "snow", "cats"]}]"""
+
+
+@pytest.mark.slow
+@needs_model
+@pytest.mark.parametrize("text", [GERMAN, JSON])
+def test_other_texts_agree(text):
+    speaker = smollm.load(bar=iter)
+    token, feature = (partial(rounded, bits=3, axis=axis) for axis in (-1, -2))
+    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    ways = {
+        "per token": {"attention": measures.attending(token, token)},
+        "keys per feature": {"attention": measures.attending(feature, token)},
+        "values, too": {"attention": measures.attending(feature, feature)},
+        "stripes away": {"grouped_attention": measures.without(constant, 3)},
+        "window": {"window": 32},
+        "and the first": {"window": 32, "sink": 1},
+    }
+    loss = {name: speaker.using(**changes).loss(text) for name, changes in ways.items()}
+    assert loss["keys per feature"] < loss["stripes away"] < loss["per token"]
+    assert loss["keys per feature"] < loss["values, too"] and loss["and the first"] < loss["window"]
+    bases = measures.bases_of_matrices(speaker), measures.bases_of_texts(speaker)
+    matrices, texts = (measures.with_bases(speaker, [x[:, :256] for x in each]).loss(text) for each in bases)
+    assert texts < matrices - 0.3
