@@ -262,7 +262,7 @@ judged("values", losses["values' share away"], attention=poorer)
 # %% [markdown]
 # Here are the keys of the first picture with all of this to choose from. At the right, bars are weights with these keys and ticks
 # those with the whole ones. **Try.** Take away what all keys share: the stripes go, and no weight moves. Bring it back, and go down
-# to 3 bits: where does *had* look now? Then take it away again, or give each feature a scale of its own.
+# to 2 bits: *had* looked at *she*, and where does it look now? Then take it away again, or give each feature a scale of its own.
 
 # %% tags=["slide"] says="Here are the keys"
 live.keys_map(K, Q, tokens=words, row=27)
@@ -390,7 +390,9 @@ sliders = {"d_k": (4, 256), "bits": [8, 4, 3, 2], "stripe": [0, 10, 30]}
 labels = {"queries": ["whole", "token", "feature"], "row_name": "scale"}
 labels |= {"keys": ["needle", *map(str, range(1, 16))]}
 labels["label"] = "features d_k, divisor follows"
-live.weights_view(where_it_goes, still=(4, 16, 64), **sliders, **labels)
+view = live.weights_view(where_it_goes, still=(4, 16, 64), **sliders, **labels)
+view.sliders["stripe"].value = 0
+view
 
 # %%
 print("          noise of a score, 2 bits a feature    needle's weight")
