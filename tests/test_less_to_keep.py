@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
+from attnlib import live
 from attnlib.course import check, smollm
 from attnlib.course.chapters.n16 import best_keys, in_groups, latent_attention
 from attnlib.rounding import rounded
@@ -145,6 +146,15 @@ def test_bytes_are_those_of_the_formula():
     assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
     assert size["window and first token", "64 tokens"] == round(46_080 * 65 / 208)
     assert size["latent from other texts", "rank 256"] == 30 * 256 * 4
+
+
+def test_had_looks_at_she_until_two_bits_share_a_scale_with_the_stripes():
+    some = smollm.recorded("some_keys")
+    view = live.keys_map(some["key"], some["query"], tokens=some["tokens"], row=27)
+    for bits, axis, mean, word in ((32, -1, 0, " she"), (2, -1, 0, " do"), (2, -1, 2, " she"), (2, -2, 0, " she")):
+        for name, value in (("bits", bits), ("axis", axis), ("mean", mean)):
+            view.sliders[name].value = value
+        assert some["tokens"][view.shown["weights"][0].argmax()] == word
 
 
 @pytest.mark.slow

@@ -194,7 +194,8 @@ predict.scale_per_feature(guess_scale)
 # In 3 and 2 bits keys per feature and values per token are best on all three texts.
 # [Liu et al. 2024](../REFERENCES.md#liu-2024) found the same in larger models. A stripe is a reason: a feature that is far from 0
 # in every token makes the range of each token wide, so all other features of that token get wide steps.
-#
+
+# %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # In 4 bits the ways lie close together. Stored in 16 bits, the scales themselves move a loss: in 4 bits by up to 0.11, in 3 bits by up
@@ -262,7 +263,7 @@ judged("values", losses["values' share away"], attention=poorer)
 # %% [markdown]
 # Here are the keys of the first picture with all of this to choose from. At the right, bars are weights with these keys and ticks
 # those with the whole ones. **Try.** Take away what all keys share: the stripes go, and no weight moves. Bring it back, and go down
-# to 3 bits: where does *had* look now? Then take it away again, or give each feature a scale of its own.
+# to 2 bits: *had* looked at *she*, and where does it look now? Then take it away again, or give each feature a scale of its own.
 
 # %% tags=["slide"] says="Here are the keys"
 live.keys_map(K, Q, tokens=words, row=27)
