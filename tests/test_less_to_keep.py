@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
+from attnlib import live
 from attnlib.course import check, smollm
 from attnlib.course.chapters.n16 import best_keys, in_groups, latent_attention
 from attnlib.rounding import rounded
@@ -69,6 +70,19 @@ def test_groups_are_seen_as_they_would_be_token_by_token():
             kept = in_groups(k[:, : i + 1], 2, 4), rounded(v[:, : i + 1], 2)
             wanted = al.scaled_dot_product_attention(q[:, i : i + 1], *kept)
             assert np.abs(at_once[:, i : i + 1] - wanted).max() < 1e-12
+
+
+def test_the_map_of_keys_opens_at_a_query_that_three_bits_turn_away():
+    """Stripes away, or a scale for each feature, and it looks nearly where it did."""
+    some = smollm.recorded("some_keys")
+    (cell,) = [cell for cell in code_between("16", "# 16 ·", "## Try it") if "live.keys_map(" in cell]
+    view = eval(cell, {"live": live, "K": some["key"], "Q": some["query"], "words": some["tokens"]})
+    whole = view.shown["weights"]
+    moved = [
+        np.abs(view.draw(bits=3, axis=axis, mean=mean)[1]["weights"] - whole).max()
+        for axis, mean in ((-1, 0), (-1, 2), (-2, 0))
+    ]
+    assert moved[0] > 0.4 and max(moved[1:]) < 0.15
 
 
 def test_softmax_sees_no_constant_in_keys_whatever_it_is():

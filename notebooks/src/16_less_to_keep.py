@@ -262,10 +262,10 @@ judged("values", losses["values' share away"], attention=poorer)
 # %% [markdown]
 # Here are the keys of the first picture with all of this to choose from. At the right, bars are weights with these keys and ticks
 # those with the whole ones. **Try.** Take away what all keys share: the stripes go, and no weight moves. Bring it back, and go down
-# to 3 bits: where does *had* look now? Then take it away again, or give each feature a scale of its own.
+# to 3 bits: where does *into* look now? Then take it away again, or give each feature a scale of its own.
 
 # %% tags=["slide"] says="Here are the keys"
-live.keys_map(K, Q, tokens=words, row=27)
+live.keys_map(K, Q, tokens=words, row=31)
 
 # %% [markdown]
 # A mean over all tokens needs tokens that have not come yet. But softmax is blind to any constant, so it may come from elsewhere.
@@ -356,9 +356,9 @@ for bits in (4, 3, 2):
 #
 # ### Break it · A stripe in all keys
 #
-# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. Each feature of a
-# rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their sum grows like $\sqrt{d_k}$, and
-# the division by $\sqrt{d_k}$ takes that back.
+# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. With a scale for
+# each feature, each number of a rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their
+# sum grows like $\sqrt{d_k}$, and the division by $\sqrt{d_k}$ takes that back.
 #
 # **Try.** Set *bits* to 2 and go through $d_k$: does the needle suffer more if keys are wide? Then give all keys a *stripe*: one
 # feature that lies 10 or 30 above 0.
