@@ -42,7 +42,8 @@ DECKS = "teach/index.html"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 NOT_FOUND = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>No such page - attnlib</title><meta name="description" content="This page of attnlib does not exist."></head>
+<title>No such page - attnlib</title><meta name="description" content="This page of attnlib does not exist.">
+<link rel="icon" href="{home}icon-120x120.png"></head>
 <body style="font: 1.1rem/1.5 system-ui, sans-serif; margin: 3rem auto; max-width: 36rem; padding: 0 1rem">
 <h1>There is no such page</h1><p>Notebooks may have got other numbers.
 <a href="{home}">The first page</a> leads to all of them, <a href="{home}read/search.html">the search</a> to a word.</p>

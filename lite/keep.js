@@ -12,13 +12,17 @@
   const notebook = () => [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((one) => one.context?.sessionContext);
   const ready = () => notebook()?.context.sessionContext.session?.kernel?.status === "idle";
   let started = false;
-  let goal = location.hash; // of a link to a cell; JupyterLab looks for it before the notebook is there
+  // Of a link to a cell: JupyterLab looks for it before the notebook is there, and what is drawn above the cell moves it. So
+  // it is looked for until Python is there, or a reader moves.
+  let goal = location.hash;
+  const acts = ["wheel", "touchmove", "pointerdown", "keydown"];
+  for (const act of acts) addEventListener(act, () => (goal = ""), { capture: true, once: true });
   const timer = setInterval(() => {
     if (goal && notebook()?.context.isReady) {
-      const content = notebook()?.content;
-      content.activeCellIndex = content.widgets.findIndex((cell) => goal === `#cell-id=${cell.model.id}`);
-      content.setFragment(goal);
-      goal = "";
+      const { content } = notebook();
+      const place = content.widgets.findIndex((cell) => goal === `#cell-id=${cell.model.id}`);
+      if (place < 0) goal = "";
+      else content.scrollToItem((content.activeCellIndex = place), "start");
     }
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");

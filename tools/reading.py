@@ -17,6 +17,8 @@ from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, revive
 from .series import ROOT, chosen, named
 
+ICON = ROOT / "docs" / "book" / "icon.svg"
+
 
 class Reading(HTMLExporter):
     @pass_context
@@ -38,7 +40,7 @@ def write(notebooks, folder):
         for cell in notebook.cells:
             revive(cell)
         around = {"before": before, "this": this, "after": after}
-        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE}
+        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE, "icon": ICON.read_text("utf-8")}
         page, _ = exporter.from_notebook_node(notebook, around)
         (folder / f"{this['name']}.html").write_text(page, "utf-8")
 
@@ -52,6 +54,7 @@ def entry(name, notebook):
         "plain": re.sub(r"[$\\]", "", title),
         "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
         "text": markdown(text),
+        "about": " ".join(re.sub(r"[$\\*]|\[|\]\(.*?\)", "", text).split()),
         "runs_here": named(name).browser,
     }
 

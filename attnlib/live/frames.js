@@ -4,7 +4,8 @@
   // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does. Where
   // it goes on, its edge fades.
   const goesOn = ({ target }) => {
-    const hidden = target.scrollWidth - target.clientWidth;
+    const scrolls = getComputedStyle(target).overflowX !== "visible";
+    const hidden = scrolls ? target.scrollWidth - target.clientWidth : 0;
     if (hidden > 0) target.setAttribute("tabindex", 0);
     else target.removeAttribute("tabindex");
     target.classList.toggle("attnlib-goes-on", target.scrollLeft < hidden - 1);

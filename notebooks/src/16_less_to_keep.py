@@ -390,7 +390,9 @@ sliders = {"d_k": (4, 256), "bits": [8, 4, 3, 2], "stripe": [0, 10, 30]}
 labels = {"queries": ["whole", "token", "feature"], "row_name": "scale"}
 labels |= {"keys": ["needle", *map(str, range(1, 16))]}
 labels["label"] = "features d_k, divisor follows"
-live.weights_view(where_it_goes, still=(4, 16, 64), **sliders, **labels)
+view = live.weights_view(where_it_goes, still=(4, 16, 64), **sliders, **labels)
+view.sliders["stripe"].value = 0
+view
 
 # %%
 print("          noise of a score, 2 bits a feature    needle's weight")

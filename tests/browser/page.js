@@ -119,6 +119,7 @@ window.ask = {
       return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
     }),
   disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
+  isInView: (node) => node.getBoundingClientRect().y >= 0 && node.getBoundingClientRect().y < innerHeight,
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,

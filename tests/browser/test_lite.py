@@ -250,13 +250,13 @@ def test_the_book_runs_what_runs_here(url, new_page):
 
 
 def test_the_link_of_an_exercise_leads_to_its_cell(url, new_page):
-    page = new_page()
+    page = prepared(new_page())
     page.goto(f"{url}/read/06_multi_head.html")
     write = page.locator(".attnlib-write a").last
     write.evaluate("link => link.click()")
     goal = page.locator(".jp-Cell.jp-mod-active", has_text="Exercise 6.5")
     goal.wait_for(timeout=60_000)
-    assert 0 <= goal.bounding_box()["y"] < page.viewport_size["height"]
+    page.wait_for_function("ask.isInView", arg=goal.element_handle(), timeout=20_000)
     assert page.locator(".jp-Cell.jp-mod-selected").count() == 1
 
 

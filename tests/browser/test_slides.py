@@ -96,6 +96,8 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
         r"^predict\.", "\n".join(c.source for c in nbformat.read(path, as_version=4).cells), re.MULTILINE
     )
     assert bool(answered(page)) == bool(called) and page.locator("text=No choice made yet").count() == 0
+    assert len(page.locator("meta[name=description]").get_attribute("content")) > 40
+    assert page.locator("link[rel=icon]").get_attribute("href").startswith("data:image/svg+xml")
     answers = page.locator("details:has(.jp-OutputArea)")
     assert answers.count() or path.stem.startswith("00")
     assert page.locator("details[open]").count() == 0

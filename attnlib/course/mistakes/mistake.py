@@ -10,10 +10,8 @@ class Mistake:
     name of a step -> what stands in its place. `raises`: it shows in an error on some inputs, and the others are right.
     """
 
-    def __init__(self, id, *said, raises=False):
+    def __init__(self, id):
         self.id = id
-        if said:
-            self.as_if(*said, raises=raises)
 
     def as_if(self, behaves_as_if, symptom, hint, then, *variants, raises=False):
         """Say what it does, and all else that the class names; return the mistake."""
