@@ -72,19 +72,6 @@ def test_groups_are_seen_as_they_would_be_token_by_token():
             assert np.abs(at_once[:, i : i + 1] - wanted).max() < 1e-12
 
 
-def test_the_map_of_keys_opens_at_a_query_that_three_bits_turn_away():
-    """Stripes away, or a scale for each feature, and it looks nearly where it did."""
-    some = smollm.recorded("some_keys")
-    (cell,) = [cell for cell in code_between("16", "# 16 ·", "## Try it") if "live.keys_map(" in cell]
-    view = eval(cell, {"live": live, "K": some["key"], "Q": some["query"], "words": some["tokens"]})
-    whole = view.shown["weights"]
-    moved = [
-        np.abs(view.draw(bits=3, axis=axis, mean=mean)[1]["weights"] - whole).max()
-        for axis, mean in ((-1, 0), (-1, 2), (-2, 0))
-    ]
-    assert moved[0] > 0.4 and max(moved[1:]) < 0.15
-
-
 def test_softmax_sees_no_constant_in_keys_whatever_it_is():
     draw = np.random.default_rng(3).normal
     q, k, v, constant = draw(size=(9, 5)), draw(size=(9, 5)), draw(size=(9, 4)), 30 * draw(size=5)
@@ -159,6 +146,15 @@ def test_bytes_are_those_of_the_formula():
     assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
     assert size["window and first token", "64 tokens"] == round(46_080 * 65 / 208)
     assert size["latent from other texts", "rank 256"] == 30 * 256 * 4
+
+
+def test_had_looks_at_she_until_two_bits_share_a_scale_with_the_stripes():
+    some = smollm.recorded("some_keys")
+    view = live.keys_map(some["key"], some["query"], tokens=some["tokens"], row=27)
+    for bits, axis, mean, word in ((32, -1, 0, " she"), (2, -1, 0, " do"), (2, -1, 2, " she"), (2, -2, 0, " she")):
+        for name, value in (("bits", bits), ("axis", axis), ("mean", mean)):
+            view.sliders[name].value = value
+        assert some["tokens"][view.shown["weights"][0].argmax()] == word
 
 
 @pytest.mark.slow

@@ -262,10 +262,10 @@ judged("values", losses["values' share away"], attention=poorer)
 # %% [markdown]
 # Here are the keys of the first picture with all of this to choose from. At the right, bars are weights with these keys and ticks
 # those with the whole ones. **Try.** Take away what all keys share: the stripes go, and no weight moves. Bring it back, and go down
-# to 3 bits: where does *into* look now? Then take it away again, or give each feature a scale of its own.
+# to 2 bits: *had* looked at *she*, and where does it look now? Then take it away again, or give each feature a scale of its own.
 
 # %% tags=["slide"] says="Here are the keys"
-live.keys_map(K, Q, tokens=words, row=31)
+live.keys_map(K, Q, tokens=words, row=27)
 
 # %% [markdown]
 # A mean over all tokens needs tokens that have not come yet. But softmax is blind to any constant, so it may come from elsewhere.
