@@ -221,7 +221,8 @@ def test_the_lines_of_the_page_publish_the_handouts(tmp_path, monkeypatch):
             words = re.sub(r"https://\S+", address, line).replace("python3", sys.executable).split()
             subprocess.run(words, cwd=tmp_path, check=True)
     listed = subprocess.check_output(["git", "-C", tmp_path / "repository", "ls-tree", "--name-only", "main"])
-    assert listed.decode().split() == [f"{NAME}.ipynb"]
+    listed = listed.decode().split()
+    assert [name for name in listed if name.endswith(".ipynb")] == [f"{NAME}.ipynb"] and "attnlib" in listed
 
 
 def test_no_message_of_a_kernel_waits_for_an_acknowledgement(monkeypatch):

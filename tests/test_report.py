@@ -300,14 +300,15 @@ def test_names_are_shown_only_where_asked_for(of_class):
 def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     _, made, _ = of_class
     replies = REPLIES["exercises"]
+    assert replies["scores_of_she"]["counted_from_one"][0] in page.page(made)  # how it shows
     for write in (page.text, page.page):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
         assert (
             replies["softmax"]["unstable_softmax"][1] in text
             and replies["scores_of_she"]["feature_or_column"][1] in text
         )
-    assert page.reply("weights_of_she", "in_per_cent") == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
-    assert page.reply("masked_softmax", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+    assert page.told("weights_of_she", "in_per_cent")[1] == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+    assert page.told("masked_softmax", "unstable_softmax")[1] == MISTAKES["unstable_softmax"].hints[0]
 
 
 def test_the_page_is_one_file_without_a_network(of_class):

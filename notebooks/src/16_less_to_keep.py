@@ -194,7 +194,8 @@ predict.scale_per_feature(guess_scale)
 # In 3 and 2 bits keys per feature and values per token are best on all three texts.
 # [Liu et al. 2024](../REFERENCES.md#liu-2024) found the same in larger models. A stripe is a reason: a feature that is far from 0
 # in every token makes the range of each token wide, so all other features of that token get wide steps.
-#
+
+# %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # In 4 bits the ways lie close together. Stored in 16 bits, the scales themselves move a loss: in 4 bits by up to 0.11, in 3 bits by up

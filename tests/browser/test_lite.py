@@ -177,7 +177,7 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     links = [a.get_attribute("href") for a in page.locator("a").all()]
     forms = ("read/{}.html", "notebooks/index.html?path={}.ipynb")
     wanted = [form.format(name) for name in NAMES for form in forms] + ["read/teaching.html", "teach/index.html"]
-    files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt"]
+    files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt", "attention.zip"]
     assert set(links) == {*wanted, *files, LICENCE_LINK}
     wanted += files
     assert all((site / link.partition("?")[0]).exists() for link in wanted)

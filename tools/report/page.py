@@ -38,10 +38,6 @@ def told(exercise, mistake):
     return (MISTAKES[mistake].symptom, MISTAKES[mistake].hints[0]) if mistake in MISTAKES else ("", "")
 
 
-def reply(exercise, mistake):
-    return told(exercise, mistake)[1]
-
-
 def plain(words):
     """Return words without the marks of Markdown, and formulas in signs; what stands between backticks stays."""
     parts = re.split("(`[^`]+`)", words)
@@ -52,9 +48,9 @@ def plain(words):
 
 
 def rows_of(report, task):
-    """Return [(how many answers, mistake or "no name", what to reply), ...] of an exercise."""
-    rows = [(n, id or "no name", reply(task.key, id)) for id, n in report.mistakes(task.number)]
-    return rows + [(n, "right, with a remark", remark) for remark, n in report.remarks(task.number)]
+    """Return [(how many answers, mistake or "no name", how it shows, what to reply), ...] of an exercise."""
+    rows = [(n, id or "no name", *told(task.key, id)) for id, n in report.mistakes(task.number)]
+    return rows + [(n, "right, with a remark", remark, "") for remark, n in report.remarks(task.number)]
 
 
 def discussed(report):
@@ -99,7 +95,7 @@ def text(report, names=False):
             lines.append(
                 f"{svg.cut(f'{task.number} {task.title}', 43):<44}" + "".join(f"{states[s]:>16}" for s in STATES)
             )
-            lines += [f"{n:>8}  {id:<32}{words}".rstrip() for n, id, words in rows_of(report, task)]
+            lines += [f"{n:>8}  {id:<32}{asks or shows}".rstrip() for n, id, shows, asks in rows_of(report, task)]
         votes = report.votes(notebook)
         if votes:
             lines += ["", f"{'prediction (* is right)':<44}votes"]
@@ -166,7 +162,7 @@ def _of_notebook(report, notebook):
     for task in notebook.tasks:
         name, states = f"{task.number} {task.title}", report.states(task.number)
         rows.append([name, bar(name, {state: states[state] for state in STATES}, COLOURS), ""])
-        rows += [["", f"{n} {id}", words] for n, id, words in rows_of(report, task)]
+        rows += [["", f"{n} {id}\n{shows}", asks] for n, id, shows, asks in rows_of(report, task)]
     parts.append(_table(("exercise", "answers", "what to reply"), rows))
     rows = []
     for name, letters in report.votes(notebook).items():
