@@ -103,6 +103,20 @@ def by_partition(q, k, v, m=None, best=8):
     return al.scaled_dot_product_attention(q, k, v, mask)
 
 
+def by_topk(q, k, v, m=None, best=8):
+    """In torch, whose products are added up in another order."""
+    s = torch.as_tensor(q) @ torch.as_tensor(k).mT / q.shape[-1] ** 0.5
+    s = s if m is None else s.masked_fill(~torch.as_tensor(m), -torch.inf)
+    least = s.topk(min(best, s.shape[-1])).values[..., -1:]
+    return torch.softmax(s.masked_fill(s < least, -torch.inf), -1).nan_to_num() @ torch.as_tensor(v)
+
+
+def clipped(x, bits, axis=-1):
+    """Numbers that lie far out are clipped first."""
+    middle, off = x.mean(axis, keepdims=True), 2 * x.std(axis, keepdims=True)
+    return ours(np.clip(x, middle - off, middle + off), bits, axis)
+
+
 def exactly(order):
     """As many keys as are asked for: of ties the first ones, or the last."""
 
@@ -157,7 +171,7 @@ def handed_to_attention(q, c, W_UK, W_UV, m=None):
 RIGHT = {
     "rounded": [rounding(), slice_by_slice, in_torch, ours],
     "in_groups": [groups(), by_reshape, by_split],
-    "best_keys": [best(), renormalised, by_partition],
+    "best_keys": [best(), renormalised, by_partition, by_topk],
     "latent_attention": [latent(), by_einsum, handed_to_attention],
 }
 
@@ -174,6 +188,7 @@ WRONG = [
     ("rounded", "levels_off_by_one", rounding(step="(highest - lowest) / 2**bits")),
     ("rounded", "rounded_down", rounding(whole="((x - lowest) / np.where(step > 0, step, 1)).astype(int)")),
     ("rounded", "rounded_down", rounding(whole="(x - lowest) // np.where(step > 0, step, 1)")),
+    ("rounded", None, clipped),
     ("rounded", "levels_returned", rounding(end="whole")),
     ("rounded", "flat_slice_lost", rounding(whole="np.rint((x - lowest) / step)")),
     ("rounded", "argument_ignored", rounding("x.min(-1, keepdims=True)", "x.max(-1, keepdims=True)")),
@@ -190,6 +205,7 @@ WRONG = [
     ("best_keys", "forbidden_keys_counted", best("np.sort(raw, -1)[..., -min(best, s.shape[-1]), None]")),
     ("best_keys", "one_ranking_for_all", best("np.sort(s, None)[-min(best, s.size)]")),
     ("best_keys", "not_renormalised", best(rest="np.where(s >= least, al.softmax(s), 0) @ v")),
+    ("best_keys", "all_keys_kept", lambda q, k, v, m=None, best=8: al.scaled_dot_product_attention(q, k, v, m)),
     ("best_keys", "ties_cut", exactly(1)),
     ("best_keys", "ties_cut", exactly(-1)),
     ("best_keys", "best_off_by_one", best("np.sort(s, -1)[..., -min(best + 1, s.shape[-1]), None]")),

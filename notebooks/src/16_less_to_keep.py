@@ -357,9 +357,9 @@ for bits in (4, 3, 2):
 #
 # ### Break it · A stripe in all keys
 #
-# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. Each feature of a
-# rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their sum grows like $\sqrt{d_k}$, and
-# the division by $\sqrt{d_k}$ takes that back.
+# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. With a scale for
+# each feature, each number of a rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their
+# sum grows like $\sqrt{d_k}$, and the division by $\sqrt{d_k}$ takes that back.
 #
 # **Try.** Set *bits* to 2 and go through $d_k$: does the needle suffer more if keys are wide? Then give all keys a *stripe*: one
 # feature that lies 10 or 30 above 0.

@@ -73,8 +73,9 @@ class _Best(Steps):
     ranked = cached_property(lambda s: s.masked_scores)
     least = cached_property(lambda s: np.sort(s.ranked, -1)[..., -min(s.best, s.ranked.shape[-1]), None])
     chosen = cached_property(lambda s: s.ranked >= s.least)
-    kept = cached_property(lambda s: np.where(s.chosen, s.masked_scores, -np.inf))
-    weights = cached_property(lambda s: core.softmax(s.kept))
+    kept = cached_property(lambda s: np.where(s.chosen, s.weights, 0))
+    best_weights = cached_property(lambda s: s.kept / np.where((total := s.kept.sum(-1, keepdims=True)) > 0, total, 1))
+    output = cached_property(lambda s: s.best_weights @ s.v)
 
 
 class _Latent(Steps):
@@ -89,6 +90,7 @@ class _Latent(Steps):
 def _arrays_to_round():
     draw = Draw("rounded")
     x, square = 3 * draw(5, 4) + 2, 2 * draw(4, 4) - 1
+    stripe = draw(3, 16) + 9 * (np.arange(16) == 5)
     flat = draw(5, 4) + np.array([0, 9.0, 0, -4])
     flat[:, 2], flat[3] = 1.5, 1.5
     return (
@@ -96,6 +98,7 @@ def _arrays_to_round():
         Probe("keys, 2 bits, a scale for each feature", (x, 2, -2)),
         Probe("3 bits", (flat[:3, :2] - 7, 3, -1)),
         Probe("1 bit", (draw(3, 5), 1, -2)),
+        Probe("keys with a stripe", (stripe, 3, -1)),
         Probe("as many tokens as features", (square, 2, -2)),
         Probe("several heads, (h, n, d)", (draw(2, 5, 4) + 1, 2, -2)),
         Probe("several heads, a scale for each token", (draw(2, 3, 4) - 2, 3, -1)),
@@ -125,7 +128,7 @@ def _best_probes():
         return draw(*lead, n_q, 6), draw(*lead, n_k, 6), draw(*lead, n_k, 3)
 
     one, causal = arrays(4, 5), np.tri(6, dtype=bool)
-    query, key, value = arrays(3, 6)
+    query, key, value = draw(3, 4).round(), draw(6, 4).round(), draw(6, 3)  # whole numbers tie in any order of adding
     key[4], key[5] = key[1], key[2]  # equal keys have equal scores
     return (
         Probe(PLAIN, (*one, None, 2)),
@@ -197,6 +200,16 @@ def _off_by(n):
     return least
 
 
+def _smallest(s):
+    return np.sort(s.ranked, -1)[..., min(s.best, s.ranked.shape[-1]) - 1, None]
+
+
+def _others_zero(s, blocked):
+    """Return weights where keys that are not among the best have the score 0, `blocked` ones -inf or 0, too."""
+    gone = blocked & np.isneginf(s.masked_scores)
+    return core.softmax(np.where(s.chosen | gone, s.masked_scores, 0.0))
+
+
 OWN = (
     Mistake("one_scale_for_all").as_if(
         "all numbers shared one scale",
@@ -239,7 +252,7 @@ OWN = (
         {"most": lambda s: max(2**s.bits - 2, 1)},
     ),
     Mistake("rounded_down").as_if(
-        "numbers were rounded down",
+        "numbers were rounded down, or all of them up",
         "The error is up to a whole step, and always to one side.",
         "Almost three steps above the lowest: which level is the nearest?",
         "The third. Use np.rint or np.round, not a cast to int and not np.floor.",
@@ -311,7 +324,7 @@ OWN = (
         "A row then sums to less than 1.",
         "What do the weights that are left sum to?",
         "To less than 1. Set scores to -inf before the softmax, or divide by the new sum.",
-        {"weights": lambda s: np.where(s.chosen, core.softmax(s.masked_scores), 0)},
+        {"best_weights": lambda s: s.kept},
     ),
     Mistake("ties_cut").as_if(
         "of keys that tie for the last place some were dropped",
@@ -328,24 +341,26 @@ OWN = (
         *({"least": _off_by(n)} for n in (1, -1)),
         {"chosen": lambda s: (s.ranked > s.least) & np.isfinite(s.ranked)},
     ),
+    Mistake("all_keys_kept").as_if(
+        "every allowed key had stayed",
+        "That is attention as before, whatever `best` is.",
+        "How many keys has a query with best=2 left?",
+        "Two. Set the scores of all others to -inf before the softmax.",
+        {"best_weights": lambda s: s.weights},
+    ),
     Mistake("smallest_kept").as_if(
         "keys with the smallest scores were kept",
         "np.sort rises.",
         "At which end of a sorted row are the largest scores?",
         "At its end: [..., -best].",
-        {
-            "least": lambda s: np.sort(s.ranked, -1)[..., min(s.best, s.ranked.shape[-1]) - 1, None],
-            "chosen": lambda s: s.ranked <= s.least,
-        },
-        {"chosen": lambda s: s.ranked <= np.sort(s.ranked, -1)[..., min(s.best, s.ranked.shape[-1]) - 1, None]},
+        {"best_weights": lambda s: core.softmax(np.where(s.ranked <= _smallest(s), s.masked_scores, -np.inf))},
     ),
     Mistake("dropped_score_zero").as_if(
         "dropped keys had the score 0",
         "The exponential of 0 is 1, so they still get weight.",
         "Which score has a key that gets no weight?",
         "-inf, as behind a mask.",
-        {"kept": lambda s: np.where(s.chosen, s.masked_scores, np.where(np.isneginf(s.masked_scores), -np.inf, 0.0))},
-        {"kept": lambda s: np.where(s.chosen, s.masked_scores, 0.0)},
+        *({"best_weights": lambda s, blocked=b: _others_zero(s, blocked)} for b in (True, False)),
     ),
     Mistake("scale_of_the_latent").as_if(
         "scores were divided by the root of the latent's width",
@@ -436,7 +451,7 @@ EXERCISES = (
         ),
         called=_on_long_texts,
         where="with latents of 2 numbers and keys of 64",
-        fix="multiply the query by W_UK, not the latents",
+        fix="multiply the query by W_UK, and what is mixed by W_UV, never the latents",
         probes=_latent_probes(),
         **asked("output", "q latent W_UK W_UV mask", of=_Latent, axes=OUTPUT_AXES),
     ),
