@@ -227,9 +227,9 @@ def test_what_the_speaker_moves_is_moved_on_the_projector(new_page, built):
     assert slide.locator("input").count() == 0
     window.get_by_role("button", name="Mary").click()
     slide.get_by_text("You said Mary. The model says Mary.").wait_for()
-    window.locator("input[type=range]").press("Home")
+    window.get_by_role("slider").first.press("Home")
     slide.get_by_text("You said Mary. Too sharp").wait_for()
-    assert slide.locator("input[type=range]").input_value() == "0"
+    assert slide.get_by_role("slider").first.input_value() == "0"
     window.get_by_label("this head").check()
     slide.get_by_label("this head").and_(page.locator(":checked")).wait_for()
 
