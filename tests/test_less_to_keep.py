@@ -193,6 +193,9 @@ def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_
     assert max(noise(d_k) for d_k in (16, 32, 64, 128, 256)) < 1.2 * min(noise(d_k) for d_k in (16, 32, 64, 128, 256))
     assert noise(256, divided=False) == pytest.approx(16 * noise(256))
     plain, striped = (al.softmax(scored(64, 2, stripe))[..., 0].mean(axis=-1) for stripe in (0, 30))
+    left = [al.softmax(scored(d_k, 2, 30)[:2])[..., 0].mean(axis=-1) for d_k in (4, 16, 64, 256)]
+    lost = [1 - few / whole for whole, few in left]
+    assert lost == pytest.approx([0.36, 0.88, 0.84, 0.49], abs=0.02)
     assert plain.min() > 0.9 and striped[1] < 0.3 and abs(striped[2] - plain[2]) < 1e-9 > abs(striped[0] - plain[0])
 
 
@@ -236,3 +239,17 @@ def test_other_texts_agree(text):
     bases = measures.bases_of_matrices(speaker), measures.bases_of_texts(speaker)
     matrices, texts = (measures.with_bases(speaker, [x[:, :256] for x in each]).loss(text) for each in bases)
     assert texts < matrices - 0.3
+
+
+DANTE = """Nel mezzo del cammin di nostra vita mi ritrovai per una selva oscura, ché la diritta via era smarrita.
+Ahi quanto a dir qual era è cosa dura esta selva selvaggia e aspra e forte che nel pensier rinova la paura!
+Tant' è amara che poco è più morte; ma per trattar del ben ch'i' vi trovai, dirò de l'altre cose ch'i' v'ho scorte."""
+
+
+@pytest.mark.slow
+@needs_model
+def test_on_dante_the_constant_of_the_prose_makes_three_bits_worse():
+    speaker, rounds = smollm.load(bar=iter), partial(rounded, bits=3, axis=-1)
+    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    plain = speaker.using(attention=measures.attending(rounds, rounds)).loss(DANTE)
+    assert speaker.using(grouped_attention=measures.without(constant, 3)).loss(DANTE) > plain + 0.05

@@ -124,7 +124,7 @@ class _Ribbons(LiveView):
         row, guesses = stop.weights[query], held.asks[1] if self.fills else ()
         options = {"nexts": [other.next[0][0] for other in held.stops], "guesses": guesses, "guess": guess or 0}
         options |= {"verdict": held.says(stop if way else trained), "rows": range(len(held.words))}
-        options["told"] = f"layer {layer + 1}, head {head + 1}; d_k = {d_k:g} in {WHOLE if way else HEAD}"
+        options["told"] = f"layer {layer + 1}, head {head + 1}; divided by √{d_k:g} in {WHOLE if way else HEAD}"
         waits, drawn = bool(guesses) and not guess, problem
         for name in ("across", "down"):
             picture = svg.ribbons(held.words, row, query, stop.next, narrow=name == "down", **options)

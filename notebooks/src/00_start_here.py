@@ -51,8 +51,8 @@ other_way
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
 # divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor alone (the lists still have 64
-# numbers), in all 270 heads or only in the one shown, *this head*. A small divisor leaves the scores far apart, and one word
-# or two get nearly everything. A large one makes them nearly equal.
+# numbers), in all 270 heads or only in the one shown, *this head*; then the next word is not computed anew. A small divisor
+# leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly equal.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -104,7 +104,7 @@ for word, total in list(zip(words, columns))[:4]:
 # Where do the weights come from? Each head multiplies the vector of a word by three learned matrices. That gives three shorter
 # vectors, of 64 numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
 # what others take from it. Here is the head once more, for the query of *to* alone. Values are too long to draw, so the picture
-# keeps two numbers of each: how far it points towards the word *Mary*, and how far towards *John*.
+# keeps two numbers of each: how far what it gives points towards the word *Mary*, and how far towards *John*.
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("name_arrives")

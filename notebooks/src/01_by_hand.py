@@ -550,7 +550,7 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 # %% [markdown]
 # <details><summary>Answers</summary>
 #
-# 1: nobody, her *who* is 0. She takes as much from Ben as from Anna. 2: $W_V$ alone. 3: `dot`, because a query must have as
+# 1: her *who* is 0. She takes as much from Ben as from Anna, and 2 and -2 cancel. 2: $W_V$ alone. 3: `dot`, because a query must have as
 # many features as a key.
 #
 # </details>

@@ -41,7 +41,7 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 # - **b** somebody made a mistake, it must be 1
 # - **c** *When* divides more than the others
 #
-# **3.** *(notebook 00)* What does $d_k$ count?
+# **3.** *(notebook 01)* What does $d_k$ count?
 #
 # - **a** the keys
 # - **b** the features of a token
@@ -410,7 +410,7 @@ mine.keep(my_attention)
 # The projections treat each token by itself, so their multiplications grow like $n$. Scores and weights have a number for each
 # *pair* of tokens, so they grow like $n^2$. Take the head of notebook 00, with $d_{in}$ = 576 and $d_k$ = $d_v$ = 64. Up to 864
 # tokens the projections cost more, and then the pairs. From 1,000 tokens to 10,000, all multiplications together become 58
-# times as many. A map of 10,000 tokens takes 400 MB. The cell is under *Controls*.
+# times as many. A map of 10,000 tokens in float32 takes 400 MB. The cell is under *Controls*.
 #
 # </details>
 

@@ -5,8 +5,8 @@
 # matter? *25 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
-# **Move *features $d_k$* to both ends.** The curve stands still, and at the left the dots run off to where it is flat. There a
-# score can change and its weight hardly does. Section 2 says why that matters.
+# **Move *features $d_k$* to both ends.** The curve stands still. To the right, the dots of the left picture run off to where it is flat:
+# there a score can change and its weight hardly does. Section 2 says why that matters.
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
@@ -155,7 +155,7 @@ plot.table(
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
-# In the first picture it is the gray area. A weight near 0 or 1 has a slope near 0.
+# In the first picture it is how high the gray area is. A weight near 0 or 1 has a slope near 0.
 
 # %%
 for lead in (0, 1, 2, 4, 8, 16):
@@ -222,7 +222,8 @@ predict.divided_by_d_k(guess_in_play)
 # nearly the same weight, and the output is nearly the plain average of the values.
 #
 # The slider of notebooks 00 and 01 moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
-# are both knobs. **Try.** Set the features to 1024, and then the divisor to 1024, too. With more features another key may win.
+# are both knobs. **Try.** Set *features $d_k$* to 1024, and then *divide by $\sqrt{d_k}$, $d_k$ =* to 1024, too. With more
+# features another key may win.
 
 # %% jupyter={"source_hidden": true}
 q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query

@@ -471,7 +471,7 @@ QUESTIONS = (
     Question("whose_directions", right="b", tempting="c").because(
         a="They are not the same: a matrix may stretch directions into which no token ever points.",
         b="What is kept are the directions in which keys and values really lie, and those of another text are similar.",
-        c="It was another text, and yet it serves: the directions belong to the model more than to the text.",
+        c="It was another text, and yet it serves: keys and values of two texts lie in nearly the same directions.",
     ),
 )
 

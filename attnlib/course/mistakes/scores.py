@@ -80,7 +80,7 @@ SHARED = (
     Mistake("scaled_already").as_if(
         "it scales the scores, where the raw ones are asked for",
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are paler.",
-        "Read the formula in the exercise again: which part of it comes in a later exercise?",
+        "Read the exercise again: which step of attention does it leave out?",
         "Leave the division by sqrt(d_k) out for now.",
         {"raw_scores": lambda s: s.scaled_scores},
     ),

@@ -121,7 +121,7 @@ SHARED = (
     ),
     Mistake("no_exponential").as_if(
         "it divides the scores by their sum, without exp",
-        "Rows sum to 1, so positive scores hide it; a negative score gets a negative weight, a sum near 0 huge ones.",
+        "With positive scores every row looks right and sums to 1; a negative score gets a negative weight, a sum near 0 huge ones.",
         "What makes every number positive before it is divided by the sum?",
         "exp does. Take it of every score first, then divide by the sum.",
         weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
