@@ -75,7 +75,8 @@
 
   const shownHead = () => pointed ?? [state.layer, state.head];
   const now = () => (fixed() ? said().row : row(...shownHead()));
-  const looked = () => (lit !== null && lit < state.query ? lit : state.key);
+  // Between the first word and the second stands none, so heads are told by how much they look at the first.
+  const looked = () => (lit !== null && lit < state.query ? lit : (state.key ?? (state.query === 1 ? 0 : null)));
 
   function brightness(layer, head) {
     // The slider changes one head: the others are those of the model as trained.

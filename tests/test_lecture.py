@@ -6,8 +6,10 @@ from html import unescape
 import nbformat
 import pytest
 
-from attnlib.course import PREDICTIONS
+from attnlib.course import PREDICTIONS, smollm
+from attnlib.live import ribbons
 from tools import lecture, plans
+from tools.links import Address
 from tools.page import markdown
 
 GUIDE = plans.GUIDE.read_text("utf-8")
@@ -140,9 +142,33 @@ def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints()
         assert lecture.joined(asks, other) == [asks, other]
 
 
+def test_the_last_slide_has_the_homework_of_its_plan_and_the_address_to_copy(planned, monkeypatch):
+    plan, slides = planned
+    assert plan.homework in slides[-1].picture
+    assert "](" not in plan.homework and "://" not in words(slides[-1].picture)
+    monkeypatch.setattr(lecture, "address", lambda: Address("octocat/attnlib", "main"))
+    assert '<a href="../">your own sentence</a> (https://octocat.github.io/attnlib/)' in lecture.at_home(plan, "../")
+
+
+def test_the_return_says_what_its_view_shows():
+    view = ribbons(smollm.stops("blank"))
+    says, mary = {}, {}
+    for way, d_k in ((1, 1), (1, 4096), (0, 1), (0, 4096)):
+        content, shown = view.draw(way=way, d_k=d_k)
+        says[way, d_k] = re.search(r"You said Mary\. ([^<]+)", content)[1]
+        mary[way, d_k] = shown["weights"][-1].argmax() == 1
+    assert ["Mary" in says[1, d_k] for d_k in (1, 4096)] == [False, False] and "“the”" in says[1, 1]
+    assert mary == {(1, 1): False, (1, 4096): False, (0, 1): True, (0, 4096): True}
+    told = lecture.slides("45")[1][-2].notes
+    first = view.draw(way=0, d_k=1)[1]["weights"][-1, 1]
+    assert f"keeps Mary first, {first:.2f}" in told and "Mary at neither end" in told
+
+
 @pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
 def test_the_last_slide_says_where_to_go(home):
     *_, last = lecture.slides("45", home)[1]
-    assert "notebooks 00, 01, 02, 03 with their exercises" in last.html and "13 · it speaks" in last.html
+    homework = "Then notebooks 00 to 02, exercises 1.1 to 1.4 and 2.1 to 2.3; before a lab, 1.1 alone."
+    assert homework in last.html and "13 · it speaks" in last.html
+    assert ("://octocat.github.io/attnlib/ )" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)
     assert ("Write on the board" in last.html) == (home is None)

@@ -93,7 +93,12 @@ window.addEventListener("load", async () => {
   await window.attnlib;
   const about = ["name", "course", "date"].map((key) => asked.get(key)).filter(Boolean);
   document.getElementById("about").textContent = about.join(" · ");
-  for (const answer of document.querySelectorAll("[data-kind=again] .attnlib-fills button:first-of-type")) answer.click();
+  // A view that comes again has the answer that was given at the beginning, and until then its first one.
+  const answers = [...document.querySelectorAll(".attnlib-fills:has(> span) button")];
+  const again = answers.filter((answer) => answer.closest("[data-kind=again]"));
+  for (const answer of answers.filter((one) => !again.includes(one)))
+    answer.addEventListener("click", () => again.find(({ textContent }) => textContent === answer.textContent)?.click());
+  again[0]?.click();
   document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it
   const chosen = listed(asked.get("slides") ?? "", [...document.querySelectorAll(".slides > section")]);

@@ -167,20 +167,25 @@ def told(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
     last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
-    words = markdown(f"{remember}\n\n{at_home(chapters, home)}")
+    words = markdown(f"{remember}\n\n{at_home(plan, home)}")
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
 
 
-def at_home(chapters, home):
-    """Return what a listener can do next, and where."""
-    numbers = ", ".join(chapter.notebook.number for chapter in chapters)
+def at_home(plan, home):
+    """Return what a listener can do next, and where: the plan's homework, and an address to copy."""
     own = f'<a href="{home}">your own sentence</a>' if home else "your own sentence, in notebook 00"
+    own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
     (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
     return (
-        f"**At home:** see where the same model looks in {own}. Then notebooks {numbers} with their exercises: a check "
+        f"**At home:** see where the same model looks in {own}. Then {plan.homework}. A check "
         f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
         "through your own code."
     )
+
+
+def public():
+    """Return the address of the public site, None where none is set."""
+    return address().words("")["site"] if address() else None
 
 
 def slides(name, home=None):
@@ -207,7 +212,7 @@ def slides(name, home=None):
 
 def deck(name, home=None):
     """Return the page of a plan; by default one types a sentence on the public site."""
-    plan, found = slides(name, home or (address().words("")["site"] if address() else None))
+    plan, found = slides(name, home or public())
     return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(slide.html for slide in found))
 
 

@@ -33,11 +33,12 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is said under the heading of a plan, and its rows."""
+    """What is said under the heading of a plan, its rows, and its homework."""
 
     title: str
     lead: str
     steps: list
+    homework: str
 
     @property
     def minutes(self):
@@ -80,7 +81,9 @@ def read(guide, name):
         Step(begin, int(minutes), number, bold(named) or [named.capitalize()])
         for begin, (minutes, number, named) in zip(begins, found, strict=False)
     ]
-    return Plan(known[name], " ".join(text.split("\n\n|")[0].split()), steps)
+    (homework,) = (row[1:] for row in rows(guide, 4) if row[0] == "homework")
+    home = without_links(homework[list(known).index(name)])
+    return Plan(known[name], " ".join(text.split("\n\n|")[0].split()), steps, home)
 
 
 def said(guide, number):

@@ -102,7 +102,7 @@ for word, total in list(zip(words, columns))[:4]:
 # ## One row, from start to end
 #
 # Where do the weights come from? Each head multiplies the vector of a word by three learned matrices. That gives three shorter
-# vectors, of 64 numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
+# vectors, of $d_k = 64$ numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
 # what others take from it. Here is the head once more, for the query of *to* alone. Values are too long to draw, so the picture
 # keeps two numbers of each: how far what it gives points towards the word *Mary*, and how far towards *John*.
 

@@ -41,7 +41,7 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 # - **b** somebody made a mistake, it must be 1
 # - **c** *When* divides more than the others
 #
-# **3.** *(notebook 01)* What does $d_k$ count?
+# **3.** *(notebook 00)* What does $d_k$ count?
 #
 # - **a** the keys
 # - **b** the features of a token

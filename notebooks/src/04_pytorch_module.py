@@ -417,7 +417,7 @@ chosen_rows = [slot.tolist().index(s) for s in range(8)]
 
 
 def map_at(step):
-    return {"where the ninth token looks": seen[step][2][chosen_rows].numpy()}  # (8, 9)
+    return {"where it looks": seen[step][2][chosen_rows].numpy()}  # (8, 9)
 
 
 rows = [f"asks {s}" for s in range(8)]

@@ -315,7 +315,7 @@ if torch is not None:
     print("moves at and after it at least ", moved[np.triu_indices(4)].min().round(4))
 
 # %% [markdown]
-# Nothing leaks. Notebook 06 cuts this class into heads.
+# Nothing leaks. Notebook 06 cuts your class into heads, and 6.4 gives it a mask for good.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -695,7 +695,7 @@ verdict
 # **Goal.** Give your softmax of exercise 2.1 a mask. *9 minutes, medium.*
 #
 # `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A blocked key gets weight 0. A row that may attend to
-# nothing gives zeros: your softmax would make it NaN. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
+# nothing gives zeros: a softmax as in 2.1 makes NaN of it, ours does not. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
 # first line loads your `my_softmax`, if you kept it, or ours.
 
 # %%

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 06 · Multi-head attention
 #
-# **Question.** In *Anna saw Ben; she ...* the word *saw* took as much from Anna as from Ben, and its *who* came out as 0.000.
-# One number cannot hold two names. Can *saw* learn both names, and keep them apart? *35 minutes. Two sections use torch, if
+# **Question.** In *Anna saw Ben; she* of notebook 01 the word *saw* took as much from Anna as from Ben, and its *who* came out
+# as 0.000. One number cannot hold two names. Can *saw* learn both names, and keep them apart? *35 minutes. Two sections use torch, if
 # it is there.*
 #
 # Here *saw* asks twice. Move *head*; in a notebook, first run the next two cells.
@@ -392,7 +392,7 @@ for h in (1, 8, 64):
 #
 # ## 7 · Your module, cut into heads
 #
-# Now the same in torch, from your class of exercise 4.4, or ours. The first rung of the ladder is a list of single heads. Their
+# Now the same in torch, from your class of exercise 4.4, or ours. The first step is a list of single heads. Their
 # outputs stand side by side, and a fourth layer mixes them.
 
 # %%
@@ -423,7 +423,7 @@ if torch is not None:
     print(f"a list of heads: largest difference to section 3 {off:.12f}")
 
 # %% [markdown]
-# On the second rung the matrices of all heads stand side by side in one layer, and the loop becomes a split: exercise 6.4.
+# In the second step the matrices of all heads stand side by side in one layer, and the loop becomes a split: exercise 6.4.
 #
 # Torch has such a layer. `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in
 # which True is blocked.

@@ -127,8 +127,8 @@ predict.too_good(guess_too_good)
 #
 # ### Case 1 · A mask that means its opposite
 #
-# Which line lets the future in, and why does no shape show it? The healthy layer has one method for each step. Here are those that you will meet
-# several times. `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
+# Which line lets the future in, and why does no shape show it? The healthy layer has one method for each step. Here are four.
+# `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
 
 # %%
 for method in ("forward", "weights", "masked_scores", "merge"):

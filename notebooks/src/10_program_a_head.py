@@ -405,7 +405,7 @@ verdict
 # see(check.where_is_c, my_c)
 # ```
 #
-# A constant query asks for everybody. In a layer with a bias (notebook 04) the bias does this work.
+# A constant query asks in everybody's name. In a layer whose `nn.Linear` has a bias, the bias does this work.
 #
 # </details>
 
@@ -635,7 +635,7 @@ verdict
 #
 # `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend. A convoy with $n$ rows, the pilot's
 # included, uses the first $n$ rows and columns of the mask. What the mask forbids is hatched in your map. The row of the pilot is
-# free (drawn empty): anything goes.
+# free, empty in *wanted*: anything goes.
 
 
 # %%

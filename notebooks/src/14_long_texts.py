@@ -361,7 +361,7 @@ predict.crowd(guess_crowd)
 # %% [markdown]
 # The score $s$ of a random key has mean 0 and variance 1, and the mean of $e^s$ is $e^{1/2} = 1.65$. So $n$ random keys weigh
 # $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last column. So $d_k$ and $n$
-# belong together, and $\sqrt{d_k}$ is half the story. Two rules add the other half:
+# belong together, and $\sqrt{d_k}$ is half the story. Two more rules are in use:
 #
 # - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)): scores are
 #   multiplied by $\ln n / \ln 64$, so a lead grows with the crowd.
@@ -586,12 +586,12 @@ mine.keep(my_tiled)
 # ## Try it
 #
 # 1. Open the first picture with `live.tiles(Q8, K8, V8, size=4)`. How many tiles are there, and what is held?
-# 2. In `forward`, start the maximum at 0. For which scores does that go wrong? (Where all lie below -745: each $e^s$ is 0, and 0 / 0
+# 2. In `forward`, start the maximum at 0. For which scores does that go wrong? (Where all lie below -745, in float64: each $e^s$ is 0, and 0 / 0
 #    is NaN.)
 #
 # **Remember.** A softmax needs no map: a maximum, a sum and an output for each query, rescaled when the maximum rises. Tiles of
-# queries and keys hold a fixed amount and move less. The logsumexp of a row is enough to merge parts and to compute the weights
-# again on the way back. A longer text changes no score, but it enlarges the crowd.
+# queries and keys hold a fixed amount, and large ones move less. The logsumexp of a row is enough to merge parts and to compute
+# the weights again on the way back. A longer text changes no score, but it enlarges the crowd.
 
 # %% [markdown]
 # ## Controls

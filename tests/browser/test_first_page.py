@@ -168,6 +168,16 @@ def test_the_script_shows_the_weights_that_python_reads(url, new_page, sentence)
     assert page.inner_text("#head-says").startswith(f"Layer {layer}, head {head}: ")
 
 
+def test_heads_of_the_second_word_are_told_by_the_first(url, new_page):
+    """There is no word between them."""
+    page = opened(new_page(1366, 768), url)
+    page.locator("#ask button", has_text="Mary").click()
+    page.locator("#ribbons-picture .word").nth(1).click()
+    assert page.inner_text("#grid-says").startswith("How much Mary looks at When")
+    bright = "all => Math.max(...all.map((one) => Number(one.getAttribute('opacity'))))"
+    assert page.locator("#heads .heat").evaluate_all(bright) > 0.9
+
+
 # Click each word, and collect the numbers below all words.
 EVERY_WORD = "first.everyWord()"
 

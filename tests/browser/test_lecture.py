@@ -193,7 +193,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
-    notes.get_by_text("Minutes 4 to 10 of 40").wait_for()
+    notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
     assert "Coming from 00" in notes.inner_text()
 
 
@@ -232,6 +232,20 @@ def test_what_the_speaker_moves_is_moved_on_the_projector(new_page, built):
     assert slide.get_by_role("slider").first.input_value() == "0"
     window.get_by_label("this head").check()
     slide.get_by_label("this head").and_(page.locator(":checked")).wait_for()
+
+
+@pytest.mark.parametrize("answer, said", [(None, "Mary"), ("Mary", "Mary"), ("John", "John")])
+def test_what_the_room_said_is_said_again_at_the_end(new_page, built, answer, said):
+    page = new_page()
+    opened(page, built("45"))
+    page.evaluate("Reveal.slide(1, 0, 0)")
+    if answer:
+        page.locator("section.present").get_by_role("button", name=answer).click()
+    page.evaluate("Reveal.slide(Reveal.getTotalSlides() - 2)")
+    slide = page.locator("section.present")
+    slide.get_by_text(f"You said {said}. The model says Mary.").wait_for()
+    slide.get_by_role("slider").first.press("Home")
+    slide.get_by_text(f"You said {said}. Too sharp").wait_for()
 
 
 @pytest.mark.parametrize("name", MOST)

@@ -80,7 +80,7 @@ SHARED = (
     Mistake("scaled_already").as_if(
         "it scales the scores, where the raw ones are asked for",
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are paler.",
-        "Read the exercise again: which step of attention does it leave out?",
+        "Read the exercise again: which step of attention comes in a later exercise?",
         "Leave the division by sqrt(d_k) out for now.",
         {"raw_scores": lambda s: s.scaled_scores},
     ),

@@ -121,7 +121,7 @@ SHARED = (
     ),
     Mistake("no_exponential").as_if(
         "it divides the scores by their sum, without exp",
-        "With positive scores every row looks right and sums to 1; a negative score gets a negative weight, a sum near 0 huge ones.",
+        "Rows sum to 1, so with positive scores they look right. A negative score gets a negative weight.",
         "What makes every number positive before it is divided by the sum?",
         "exp does. Take it of every score first, then divide by the sum.",
         weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
@@ -277,7 +277,7 @@ SHARED = (
         "a query that may attend to no key gets NaN: its row is 0 / 0, or -inf minus -inf if a maximum is subtracted",
         "One NaN row spreads through every later layer.",
         "What are the maximum and the sum of a row in which everything is blocked? What should its output be?",
-        "The output should be 0: subtract 0 where the maximum is -inf, and divide by 1 where the sum is 0.",
+        "Its weights should be 0: turn NaN into 0, or subtract 0 for a maximum of -inf and divide by 1 for a sum of 0.",
         weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
         _after_softmax(lambda w, mask: _over_sum(w * mask)),
     ),
