@@ -155,10 +155,9 @@ print(dict(zip(FEATURES, (x + output)[3].round(3).tolist())))
 # %% jupyter={"source_hidden": true}
 def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each head
     tints = np.array([[[255] * 3, [240, 205, 225]], [[221, 214, 246], [212] * 3]])
-    tints = np.pad(tints, ((0, 0), (0, 0), (0, 1)), constant_values=255)  # opaque
-    tints[0, 0, 3] = 0  # but where neither writes
     from_1, from_2 = (matrix.astype(bool).astype(int) for matrix in (one, two))
-    _ = ax.imshow(tints[from_1, from_2], aspect="auto")
+    pixels = np.dstack([tints[from_1, from_2], 255 * (from_1 | from_2)])  # 0 is clear
+    _ = ax.imshow(pixels, aspect="auto")
     for (i, j), value in np.ndenumerate(one + two):
         look = {"color": "black" if value else "gray", "fontsize": 9, "gid": "value"}
         words = f"{value:.3f}".rstrip("0").rstrip(".")
