@@ -158,7 +158,7 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     assert np.abs(view.shown["weights"] - al.softmax(scores / 64)).max() < 1e-9
     view.sliders["d_k"].value, view.sliders["way"].value = 64, 1
     assert np.array_equal(view.shown["weights"], own)
-    assert "How much “to” looks at “Mary”, in 270 heads as trained" in read(view)
+    assert "How much “to” looks at “Mary”: 270 heads as trained" in read(view)
     mouse = {"what": "click", "count": 1, "row": "head", "i": 4, "column": "layer", "j": 24}
     view.mouse.value = json.dumps(mouse)  # another head: the slider is that head's
     assert view.sliders["way"].value == 0 and np.array_equal(view.shown["weights"], maps[24, 4])

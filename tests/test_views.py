@@ -393,7 +393,9 @@ def test_a_point_of_a_price_is_clicked_between_its_neighbours_and_told_when_a_ke
     view = live.price(ways())
     view.mouse.value = json.dumps({"what": "key", "row": "point", "i": 9, "column": "", "j": 0, "count": 1})
     assert view.sliders["point"].value == 9 and view.readout.value == "&lt;my&gt; way, mine"
-    assert view.sliders["point"].readout_width <= 152  # beside it a phone has room for a rail
+    long = [{**ways()[0], "family": name, "name": "4 bits"} for name in ("keys per feature, groups", "others")]
+    view = live.price(long)
+    assert view.sliders["point"].options[0][0] == "4 bits, keys per feature, groups" and "…" not in view.picture.value
 
 
 def _points(root):

@@ -8,7 +8,7 @@ from ..svg import picture, text
 from ..svg.parts import number
 from .convoy import CARGO, FLAG, FLAGS, PLACE, Convoy, convoy
 
-COLUMNS = (*FLAGS, "CARGO", "ONE", *map(str, range(8)))
+COLUMNS = (*FLAGS, "", "ONE", *map(str, range(8)))
 SEEN = 0.01  # a smaller weight draws no line
 
 
@@ -41,13 +41,12 @@ def sailing(flags, tons):
     left, top, wide, high = 72, 138, 34, 21
     parts = [_line("M10 76H590M30 92h-16l6 -5m-6 5l6 5", LINE), text(36, 97, "they sail to the left", size=12)]
     parts += [_ship(58 + 80 * i, 66, flag, f"{c.cargo[i]:.0f} t") for i, flag in enumerate(flags)]
-    for name, block in {"FLAG": FLAG, "PLACE": PLACE}.items():
+    for name, block in {"FLAG": FLAG, "CARGO": slice(CARGO, CARGO + 1), "PLACE": PLACE}.items():
         x, over = left + wide * block.start, wide * (block.stop - block.start)
         parts.append(text(x + over / 2, top - 22, name, size=12, anchor="middle", bold=True))
         parts.append(_line(f"M{x + 2} {top - 17}h{over - 4}", LINE))
     for j, name in enumerate(COLUMNS):
-        y = top - (18 if name == "CARGO" else 3)  # wider than its column
-        parts.append(text(left + wide * (j + 0.5), y, name, anchor="middle", size=12))
+        parts.append(text(left + wide * (j + 0.5), top - 3, name, anchor="middle", size=12))
     for i, row in enumerate(c.x):
         parts.append(text(left - 10, top + high * i + 15, c.ships[i], anchor="end"))
         for j, value in enumerate(row):

@@ -53,7 +53,7 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
         shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", "loss")}
         return svg.layouts(*(picture.draw(point) for picture in pictures)), shown
 
-    labels = [(svg.cut(f"{way['name']}, {way['family']}", 18), k) for k, way in enumerate(ways)]
+    labels = [(svg.cut(f"{way['name']}, {way['family']}", 36), k) for k, way in enumerate(ways)]
     return _Price({"point": choice("point", labels, 0)}, render)
 
 
@@ -83,7 +83,8 @@ class _Picture:
         sizes, losses = np.log([way["bytes"] for way in ways]), [way["loss"] for way in ways]
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
-        self.texts, self.across = [lines(way["text"], page, page.written) for way in ways], page.wide // 160
+        self.texts = [lines(way["text"], page, page.written) for way in ways]
+        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name, 12)) for name in self.families)))
         self.card = TOP + HIGH + 74 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 

@@ -182,6 +182,6 @@ def _heads(held, query, head):
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
     key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
     looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
-    title = f"How much “{looks}” looks at {at}, in {rows[..., 0].size} heads as trained"
+    title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
     drawn = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
     return f'<div class="attnlib-heads">{drawn}</div>'

@@ -290,7 +290,9 @@ def _named(number, labels):
 def _readouts(sliders):
     """Return the rules that give the readout of each slider its width."""
     widths = sorted({slider.readout_width for slider in sliders if hasattr(slider, "readout_width")})
-    return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
+    return "".join(
+        f".attnlib-readout-{w} .widget-readout {{ flex: 0 1 {w}px; min-width: min({w}px, 40%) }}\n" for w in widths
+    )
 
 
 def optimized(figure: Any) -> bytes:

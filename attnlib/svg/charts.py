@@ -283,10 +283,11 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
         text(0, 15, title, size=LARGE),
         *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
-        text(36, 39 + cell * n, "layer 1" if every > 1 else "L1", size=12),
+        text(36, 39 + cell * n, "L1", size=12),
         f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, **names)}',
         frame(cell * layer, cell * head, cell, cell, INK),
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",
     ]
-    return picture(36 + layers * cell + 8, 43 + n * cell, title, sentence, elements, at=at)
+    wide = max(36 + layers * cell + 8, math.ceil(parts.width(title, LARGE)))  # the title must fit
+    return picture(wide, 43 + n * cell, title, sentence, elements, at=at)

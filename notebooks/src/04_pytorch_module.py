@@ -402,7 +402,7 @@ _, ax = plot.subplots(figsize=(5.6, 2.4))
 _ = ax.plot(losses)
 _ = ax.axhline(np.log(16), linestyle="--", color="gray", label="guessing: ln 16")
 _ = ax.set(xlabel="step", ylabel="loss")
-_ = ax.legend()
+_ = ax.legend(loc="center")  # a narrow page shows the left half first
 
 # %% [markdown]
 # ## See it · The map while it learns

@@ -12,6 +12,7 @@ from textwrap import fill as wrapped
 
 import numpy as np
 from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
 
 import attnlib as al
 from attnlib import live, plot
@@ -329,6 +330,7 @@ ax = plot.attention_heatmap(
 told = "upper left:\nAnna and saw\nbegin", "lower right:\nBen and she\ncontinue"
 for first, style, beside in ((0, ":", told[0]), (2, "-", told[1])):
     frame = Rectangle((-0.46, first - 0.46), 3.92, 1.92, fill=False, ls=style, lw=3)
+    frame.set_path_effects([withStroke(linewidth=6, foreground="white")])
     _ = ax.add_patch(frame)
     _ = ax.text(3.7, first + 0.5, beside, va="center")
 _ = ax.set_title("two masks (2, 4) in the square one")

@@ -156,7 +156,8 @@ print(dict(zip(FEATURES, (x + output)[3].round(3).tolist())))
 def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each head
     tints = np.array([[[255] * 3, [240, 205, 225]], [[221, 214, 246], [212] * 3]])
     from_1, from_2 = (matrix.astype(bool).astype(int) for matrix in (one, two))
-    _ = ax.imshow(tints[from_1, from_2], aspect="auto")
+    pixels = np.dstack([tints[from_1, from_2], 255 * (from_1 | from_2)])  # 0 is clear
+    _ = ax.imshow(pixels, aspect="auto")
     for (i, j), value in np.ndenumerate(one + two):
         look = {"color": "black" if value else "gray", "fontsize": 9, "gid": "value"}
         words = f"{value:.3f}".rstrip("0").rstrip(".")

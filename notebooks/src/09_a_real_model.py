@@ -634,7 +634,8 @@ for (left, right), (layer, head) in zip(axes, ((5, 6), (4, 2), (6, 12))):
     w = weights[layer - 1, head - 1, 1:-1].mean(axis=0)  # (n,), over the words
     _ = left.bar(range(len(w)), w, color=LINE)
     _ = right.bar(range(len(w)), w * lengths[layer - 1, head - 1], color=VALUE)
-    _ = left.set_ylabel(f"L{layer}H{head}")
+    for ax in (left, right):  # a narrow page shows them below each other
+        _ = ax.set_ylabel(f"L{layer}H{head}")
 axes[0, 0].set(title="weight", ylim=(0, 1))
 _ = axes[0, 1].set_title("weight times $|W_O v|$")
 for ax in axes[-1]:

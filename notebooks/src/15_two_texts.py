@@ -171,7 +171,8 @@ _, ax = plot.subplots(figsize=(6.2, 1.5))
 for i, (given, wanted) in enumerate(zip("<1985-11-2", "1985-11-25")):
     box(ax, i, 0, given, QUERY)
     _ = ax.text(i, 1, wanted, ha="center", va="center")
-    _ = ax.annotate("", (i, 0.8), (i, 0.25), arrowprops={"arrowstyle": "-|>"})
+    style = {"arrowstyle": "-|>", "color": LINE}
+    _ = ax.annotate("", (i, 0.8), (i, 0.25), arrowprops=style)
 for height, name in enumerate(("given", "to be named")):
     _ = ax.text(-0.7, height, name, ha="right", va="center")
 _ = ax.set(xlim=(-2.7, 9.6), ylim=(-0.5, 1.4))

@@ -37,10 +37,10 @@ fetch_button.fetch_button()  # in a browser without the model
 # %% jupyter={"source_hidden": true} tags=["slide"]
 some = smollm.recorded("some_keys")
 words, K, Q = some["tokens"], np.array(some["key"]), np.array(some["query"])
-tint = (np.abs(K) / np.abs(K).max())[..., None] ** 0.6  # (32, 64, 1)
+tint = (np.abs(K) / np.abs(K).max()) ** 0.6  # (32, 64): how opaque
 ink = np.where(K[..., None] > 0, to_rgb(KEY), to_rgb(BELOW))
 _, ax = plot.subplots(figsize=(6.4, 4.4))
-_ = ax.imshow(1 - tint * (1 - ink), aspect="auto")
+_ = ax.imshow(np.dstack([ink, tint]), aspect="auto")
 _ = ax.set_yticks(range(0, 32, 2), [word.strip() for word in words[::2]])
 _ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate below")
 
