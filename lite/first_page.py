@@ -40,7 +40,7 @@ MISTAKES = {
     "no causal mask": (
         "no mask",
         "05_masks",
-        "While it reads, each word also sees the words behind it, the answers among them.",
+        "While it reads, each word also sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
         "heads cut by reshape",
@@ -115,11 +115,11 @@ def groups():
     parking = [[int(i) + 1, int(j) + 1] for i, j in np.argwhere(share > 0.5)]
     circuit, heads = (notebook("13_it_speaks", part) for part in ("#the-circuit-again", "#heads"))
     found = {
-        "copying": (copying["heads"], f"look at what followed the same word earlier. {circuit} finds them."),
+        "copying": (copying["heads"], f"look at what followed the same word earlier, in a text that repeats. {circuit} finds them."),
         "looking back": (copying["previous heads"], f"look at the word just before. {circuit} finds them."),
         "parking": (
             parking,
-            f"mostly rest: over half of their weight stays on the first word. {heads} counts them.",
+            f"mostly rest: on other texts over half of their weight stays on the first word. {heads} counts them.",
         ),
     }
     return {

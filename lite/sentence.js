@@ -51,7 +51,9 @@
   const last = () => item.words.length - 1;
   const mistaken = () => state.way in mistakes;
   // Of a stored sentence another model is stored with one head and the last word alone.
-  const fixed = () => !item.own && state.way !== "head";
+  // At 64 the whole model is as trained, and that is stored for every head and word.
+  const unchanged = () => state.way === "head" || (state.way === "whole" && STOPS[state.stop] === TRAINED);
+  const fixed = () => !item.own && !unchanged();
   // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
   const lastAlone = () => fixed() || state.way === "no causal mask";
   const readKey = (way, stop) => `${way}:${way in mistakes ? TRAINED : STOPS[stop]}`;

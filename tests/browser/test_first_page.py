@@ -320,6 +320,17 @@ def test_a_mistake_stays_whatever_is_pressed_and_what_was_chosen_comes_back(url,
         assert (page.url, row(page), page.inner_text("#head-says")) == chosen, other
 
 
+def test_the_whole_model_at_64_is_as_trained_for_every_head_and_word(url, new_page):
+    page = opened(new_page(1366, 768), url)
+    page.locator("#ask button", has_text="Mary").click()
+    page.get_by_role("button", name="the whole model").click()
+    page.locator("#heads").press("ArrowRight")
+    assert page.inner_text("#head-says").startswith("Layer 25, head 1") and page.locator("#line.refused").count() == 0
+    page.get_by_role("button", name="the whole model").click()
+    page.locator("#ribbons-picture .word").nth(9).click()
+    assert page.inner_text("#head-says").startswith("Layer 25, head 1: John")
+
+
 def test_a_lower_loss_without_a_mask_is_said_to_be_no_merit(url, new_page):
     page = opened(new_page(1366, 768), url)
     for name in ("mary", "add"):
