@@ -115,7 +115,10 @@ def groups():
     parking = [[int(i) + 1, int(j) + 1] for i, j in np.argwhere(share > 0.5)]
     circuit, heads = (notebook("13_it_speaks", part) for part in ("#the-circuit-again", "#heads"))
     found = {
-        "copying": (copying["heads"], f"look at what followed the same word earlier, in a text that repeats. {circuit} finds them."),
+        "copying": (
+            copying["heads"],
+            f"look at what followed the same word in a text that repeats. {circuit} finds them.",
+        ),
         "looking back": (copying["previous heads"], f"look at the word just before. {circuit} finds them."),
         "parking": (
             parking,

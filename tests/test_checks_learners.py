@@ -628,7 +628,7 @@ ROWS = {
     # --- told wrongly
     "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "paler", "every number"),
     "1.4 not scaled": ("output_of_she", "no_scale", [1.451, 0.0057], "too sharp"),
-    "1.3 shares": (WEIGHTS, "no_exponential", [0.5, 0, 0.3, 0.2], "with positive scores they look right", "there are negative"),
+    "1.3 shares": (WEIGHTS, "no_exponential", [0.5, 0, 0.3, 0.2], "they look right", "there are negative"),
     "5.1 inverted": (
         "padding_mask",
         "mask_inverted",
