@@ -288,7 +288,7 @@
     ring.setAttribute("x", CELL.left + layer * CELL.x - 1.5);
     ring.setAttribute("y", CELL.top + head * CELL.y - 1.5);
     [$("at-layer").textContent, $("at-head").textContent] = [layer + 1, head + 1];
-    const what = key === null ? "at words between the first and itself" : `at <b class="key">${named(key)}</b>, in ${LAYERS * HEADS} heads`;
+    const what = key === null ? "at words between the first and itself" : `at <b class="key">${named(key)}</b>: ${LAYERS * HEADS} heads`;
     const other = fixed() && (mistaken() || STOPS[state.stop] !== TRAINED);
     $("grid-says").innerHTML = open()
       ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}${other ? " as trained" : ""}`

@@ -121,8 +121,7 @@ class LiveView(VBox):
         self.shown: dict[str, Any] = {}
         self.picked: dict[str, int | None] = dict(picked or {})
         self.picture: widgets.HTML = widgets.HTML()
-        room = widgets.Layout(height="24px", margin="0", min_width="max(100%, 460px)")  # below a narrow picture, too
-        self.readout: widgets.HTML = widgets.HTML(layout=room)
+        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse: widgets.Text = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
