@@ -45,7 +45,7 @@ NOTEBOOK = (
 IN_PAGES = (rf"(?<!\w)\(({LIST})\)", rf"(?<![\d.,:])((?:\d\d{JOINED})*0\d(?:{JOINED}\d\d)*)(?![\d.:%])")
 EXERCISE = (
     rf"\b[Ee]xercises? (\d+\.\d+(?:{JOINED}\d+\.\d+)*)(?!\d)",
-    r"^\| (\d+\.\d+) \w",  # TEACHING
+    r"^\*(\d+\.\d+) \w",  # TEACHING
     rf"^\| \d\d (?:\| \d+ ){{3}}\| (\d+\.\d+(?:{JOINED}\d+\.\d+)*) \|",
     r"^ +\(?\"(\d+\.\d+) \w",  # tests/test_checks_learners.py
 )
