@@ -133,15 +133,16 @@ def calls_into_libraries(names):
     """Yield a set that collects what ran of libraries: (whose, which of `names`), ("torch", "") for all else of it."""
     seen = set()
 
-    def watch(frame, event, arg):
-        file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if event == "call" and name in names and file.startswith(_PACKAGE):
-            seen.add(("attnlib", name))
-        elif event == "call" and name in names and "scipy" in Path(file).parts:
-            seen.add(("scipy", name))
-        elif event == "c_call" and "torch" in f"{arg.__module__} {type(arg.__self__)}":
+    def watch(frame, event, arg):  # runs at every call of the learner's code: the quickest question comes first
+        code = frame.f_code
+        if event == "call" and code.co_name in names:
+            if code.co_filename.startswith(_PACKAGE):
+                seen.add(("attnlib", code.co_name))
+            elif "scipy" in Path(code.co_filename).parts:
+                seen.add(("scipy", code.co_name))
+        elif event == "c_call" and "torch" in (arg.__module__ or type(arg.__self__).__module__):
             name = arg.__name__ if arg.__name__ in names else ""
-            if name or not file.startswith(_PACKAGE):
+            if name or not code.co_filename.startswith(_PACKAGE):
                 seen.add(("torch", name))
 
     before = sys.getprofile()

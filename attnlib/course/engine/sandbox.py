@@ -146,6 +146,7 @@ def _perform(calls, write, seconds):
         signal.signal(signal.SIGUSR1, stop)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.setprofile(None)  # whose functions run is seen in the notebook
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(silence, stream)
