@@ -240,13 +240,8 @@ def steps(module, mask=None):
     scores = module.scaled_scores(q, k)  # (b, h, n_q, n_k)
     weights = module.weights(scores, mask)
     merged = module.merge(weights @ v)  # (b, n_q, embed_dim)
-    return {
-        "q": q,
-        "k": k,
-        "scaled scores": scores,
-        "weights": weights,
-        "merged": merged,
-    }
+    names = "q", "k", "scaled scores", "weights", "merged"
+    return dict(zip(names, (q, k, scores, weights, merged), strict=True))
 
 
 def compare(sick, mask=None):

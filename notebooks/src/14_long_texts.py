@@ -391,7 +391,7 @@ def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
 
 
 # %% [markdown]
-# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Set both to 64, and
+# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Go back to 64 with both, and
 # make the outlier ten times as long: set *outlier* to 10.
 
 
