@@ -27,7 +27,7 @@
   // Makes a picture that stands in the page like another one, element by element: what stays as it is is neither laid
   // out nor drawn again. What glides is not asked where it is on its way: each such question would lay the page out.
   const become = (old, fresh) => {
-    if (old.isEqualNode(fresh)) return;
+    if (fresh.dataset?.hole ? fresh.dataset.hole === old.dataset?.part : old.isEqualNode(fresh)) return;
     if (old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
     if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = fresh.data);
     const ways = {};
