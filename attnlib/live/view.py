@@ -78,7 +78,7 @@ class Picture(widgets.HTML):
                 end = at + len(part)
                 self._known.add(name)
         whole, holes = whole + picture[end:], holes + picture[end:]
-        if moved and holes != whole:
+        if moved and holes != whole and sys.platform != "emscripten":
             with contextlib.suppress(RuntimeError):  # where no loop runs, nothing would send the whole later
                 later = asyncio.get_running_loop().call_later(RESTS, self.send_state, "value")
                 if self._rest:
