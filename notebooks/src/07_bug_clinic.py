@@ -239,9 +239,8 @@ def steps(module, mask=None):
     q, k, v = module.project(x, x, x)  # (b, h, n, d_k) each
     scores = module.scaled_scores(q, k)  # (b, h, n_q, n_k)
     weights = module.weights(scores, mask)
-    merged = module.merge(weights @ v)  # (b, n_q, embed_dim)
-    names = "q", "k", "scaled scores", "weights", "merged"
-    return dict(zip(names, (q, k, scores, weights, merged), strict=True))
+    before = {"q": q, "k": k, "scaled scores": scores, "weights": weights}
+    return before | {"merged": module.merge(weights @ v)}  # (b, n_q, embed_dim)
 
 
 def compare(sick, mask=None):
