@@ -451,6 +451,32 @@ def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_th
     assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
 
 
+def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
+    figure = plot.head_grid(np.ones((4, 2, 2)) / 2, queries=["north", "south"], columns=2)
+    _, (first, second) = in_svg(figure)
+    names = ["north", "south", "queries (rows)"] * 2  # of two maps in each column
+    assert first.get("data-rows") is None
+
+    def shown(column, box):
+        left, _, wide, _ = map(float, column.get(box).split())
+        moved = {text: group for group in column.iter(f"{SVG}g") for text in group.iter(f"{SVG}text")}
+        at = {}
+        for text in column.iter(f"{SVG}text"):
+            shift = float(moved[text].get("transform")[10:].split()[0]) if text in moved else 0
+            at[text] = left <= float(text.get("x")) + shift <= left + wide
+        return [text.text for text in at if at[text] and text.text in names]
+
+    assert shown(first, "viewBox") == shown(second, "data-rows") == names and shown(second, "viewBox") == []
+    _, (left, right) = plot.subplots(1, 2)
+    left.plot([0, 1])
+    right.plot([0, 2])  # another scale, with numbers of its own
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+    right.set_yticks([])
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+
+
 def test_a_legend_of_a_whole_figure_is_a_part_of_its_own():
     figure, axes = plot.subplots(1, 2)
     for ax in axes:
