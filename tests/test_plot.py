@@ -320,6 +320,27 @@ def test_tables_tell_the_same_as_html_and_as_text():
     assert page.count("<tbody>") == page.count("</tbody>") == 1  # as in a browser: pages count elements
 
 
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_a_tint_leaves_the_page_as_its_number_grows(theme):
+    page = plot.table(["b"], [(k / 256,) for k in range(257)], tint=["b"])._repr_html_()
+    mixes = re.findall(r"mix\(in srgb,(#\w+) (\d+)%,.*?light-dark\((.*?)\).*?light-dark\((.*?)\)", page)
+    plain = [fill for fill, _ in re.findall(r"background:(#\w+);color:(#\w+)", page)]
+    grounds, seen = [], []
+    for tint, share, papers, inks in mixes:
+        paper, ink = (
+            both.split(",")[theme].replace("fff", "ffffff").replace("000", "000000") for both in (papers, inks)
+        )
+        mixed = np.array(colours.rgb(paper)) + int(share) / 100 * np.subtract(colours.rgb(tint), colours.rgb(paper))
+        grounds.append(f"#{bytes(mixed.round().astype(np.uint8)).hex()}")
+        # JupyterLab's own ink is not as dark in its light theme
+        soft = f"#{bytes((0.13 * mixed).astype(np.uint8)).hex()}"
+        seen += [colours.contrast(grounds[-1], ink), colours.contrast(grounds[-1], ink if theme else soft)]
+    bright = [colours.luminance(ground) for ground in grounds]
+    assert len(grounds) == 257 and min(seen) >= 4.5 and bright == sorted(bright, reverse=theme == 0)
+    apart = [np.abs(np.subtract(*map(colours.rgb, pair))).max() for pair in zip(grounds, plain, strict=True)]
+    assert theme or max(apart) <= 10  # steps of 255
+
+
 def test_words_begin_at_the_left_and_numbers_end_at_the_right():
     made = plot.table(["one", "b", "as text"], [(1, "x", "9"), (10, "yz", "-1")])
     assert repr(made) == "one   b    as text\n  1   x          9\n 10   yz        -1"

@@ -126,7 +126,7 @@ class _Keys:
         yield f'<g transform="translate({left} 22)" visibility="{shown}">{strip}</g>'
         dash = f'stroke="{LINE}" stroke-dasharray="{"none" if mean == 1 else "3 3"}" opacity="{min(mean, 1)}"'
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
-        yield svg.text(left - 6, 32, ("", "once", "gone")[mean], size=12, anchor="end")
+        yield svg.text(left - 6, 32, ("", "shared", "gone")[mean], size=12, anchor="end")
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
         for j in range(0, n, -(-12 // high)):
             words = svg.text(

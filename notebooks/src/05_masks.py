@@ -497,7 +497,8 @@ def draw_word(ax, at, word, **roles):  # a word, and what it has in their colour
 _, ax = plot.subplots(figsize=(6.4, 2.9))
 for i, (word, weight) in enumerate(zip(WORDS, cross.weights[0])):
     _ = ax.plot([1, i], [0.8, 0.22], color=VALUE, lw=12 * weight, solid_capstyle="butt")
-    _ = ax.text((1 + i) / 2 + 0.12, 0.5, f"{weight:.2f}", ha="left", va="center")
+    x = (1 + i) / 2 + (0.26 + weight / 10) * (1 if i else -1)  # beside a thick line
+    _ = ax.text(x, 0.5, f"{weight:.2f}", ha="center", va="center")
     draw_word(ax, (i, 0), word, key=KEY, value=VALUE)
 draw_word(ax, (1, 1), "she", query=QUERY)
 _ = ax.text(-1, 1, "asks", ha="center", va="center")

@@ -171,7 +171,7 @@ def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each he
 one, two = (np.hstack([a, 0 * a]) for a in of_head)
 two, kinds = np.roll(two, 3, axis=1), ["who", "verb", "-"]  # (n, 6)
 O_1, O_2 = (W_O * part for part in np.split(np.repeat(np.eye(2), 3, 0), 2, 1))
-_, axes = plot.subplots(2, 3, figsize=(9.4, 5.4))
+_, axes = plot.subplots(2, 3, figsize=(9.4, 5.4), width_ratios=[5, 4, 7])
 draw_by_head(axes[0, 0], "x: both read all of it", x / 2, x / 2, WORDS, FEATURES)
 draw_by_head(axes[1, 0], "W_O", O_1, O_2, kinds * 2, FEATURES)
 draw_by_head(axes[0, 1], "head 1 finds", of_head[0], 0 * of_head[0], WORDS, kinds)

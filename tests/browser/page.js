@@ -108,6 +108,8 @@ window.ask = {
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
   ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  // A tinted number and its ground.
+  tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>

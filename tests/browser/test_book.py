@@ -205,6 +205,17 @@ def test_figures_take_the_colours_of_the_theme(new_page, book):
     assert inks[0] != inks[1] and all(fill == ink and halo == "none" for fill, ink, halo in inks)
 
 
+def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, book):
+    page, _ = opened(new_page, book, "14_long_texts", 1366)
+    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
+    for theme, sign in (("light", -1), ("dark", 1)):
+        while body.get_attribute("data-theme") != theme:
+            toggle.click()
+        cells = page.locator("td[style*=color-mix]").evaluate_all("ask.tints")
+        bright = [sum(ground) for _, *ground in sorted(cells)]
+        assert len(set(bright)) > 5 and bright == sorted(bright, key=lambda x: sign * x)
+
+
 @pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
     """And beside each other where there is room for letters that can be read."""
