@@ -106,12 +106,15 @@ def svg(figure: Figure) -> str:
     for number, axis, part in re.findall("<!-- (.*?)( rows)? -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
         columns[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
         if axis and "<text" in part:
-            rows[number] = re.sub("<defs>.*?</defs>|<g><use[^>]*></g>", "", part)
+            rows[number] = part
     whole, high = Bbox.union([box for _, box in pieces]), renderer.height
     x, y, wide, tall = _place(whole, high)
     inside = ""
-    for (held, box), part in zip(pieces, columns, strict=True):
-        names, left = _names_of_rows(figure, rows, held, pieces)
+    places = [_names_of_rows(figure, rows, held, pieces) for held, _ in pieces]
+    for (_, box), part, (names, left) in zip(pieces, columns, places, strict=True):
+        for number in rows:
+            if any(f'data-of="{number}"' in other for other, _ in places):
+                part = part.replace(rows[number], f'<g data-names="{number}">{rows[number]}</g>')
         place = 'x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}"'.format(*_place(box, high))
         wider = ' data-rows="{} {} {} {}"'.format(*_place(Bbox([(left, box.y0), box.max]), high)) if names else ""
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
@@ -144,19 +147,19 @@ def _pieces(figure, renderer):
 
 
 def _names_of_rows(figure, rows, held, pieces):
-    """Return what names the rows of axes that leave this to those beside them, and its left edge.
+    """Return places for what names the rows of axes that leave this to those beside them, and their left edge.
 
-    It stands outside of their column. A page that puts the column below another one shows it.
+    They are empty, and outside of the column. A page that puts the column below another one fills and shows them.
     """
     names, left = "", np.inf
     for ax in (figure.axes[int(k)] for k in held if k not in rows):
-        for number, part in rows.items():
+        for number in rows:
             first = figure.axes[int(number)]
             place, other = ax.get_position(), first.get_position()
             shift = 72 * figure.get_figwidth() * (place.x0 - other.x0)
             same = np.allclose(place.intervaly, other.intervaly) and ax.get_ylim() == first.get_ylim()
             if ax.axison and same and shift > 0:
-                names += f'<g transform="translate({shift:.1f} 0)">{part}</g>'
+                names += f'<g data-of="{number}" transform="translate({shift:.1f} 0)"/>'
                 left = min(left, shift + next(box.x0 for k, box in pieces if number in k))
                 break
     return names, left

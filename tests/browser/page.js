@@ -118,7 +118,7 @@ window.ask = {
   namesOfRows: () =>
     [...document.querySelectorAll(".attnlib-figure > [data-rows]")].map((column) => {
       const [box, before] = [column, column.previousElementSibling].map((one) => one.getBoundingClientRect());
-      const names = [...column.querySelectorAll(":scope > g:last-of-type > text")].map((name) => name.getBoundingClientRect());
+      const names = [...column.querySelectorAll("[data-of] text")].map((name) => name.getBoundingClientRect());
       return [box.top > before.top + 1, names.length > 1 && names.every((name) => name.left > box.left - 1)];
     }),
   cutReadouts: () =>
