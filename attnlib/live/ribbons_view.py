@@ -135,6 +135,7 @@ class _Ribbons(LiveView):
             shown = self.text, query, layer, head
             if shown != self._grid[0]:
                 self._grid = shown, _heads(held, query, (layer, head))
+                self.kept = self._grid[1:]
             below = _said(held, row, query, (layer, head), d_k, way) + self._grid[1]
             pictures += f'<div class="attnlib-said" data-stage="1">{below}</div>'
         return pictures, {"weights": stop.weights}

@@ -64,6 +64,18 @@ window.ask = {
     });
     return Promise.race([window.jupyterapp.commands.execute("docmanager:save"), dialog]).then(() => 0);
   },
+  // Whether each live view shows just this picture, see view.py.
+  shows: (pictures) =>
+    [...document.querySelectorAll(".attnlib-live")].map((view, i) => {
+      const wanted = Object.assign(document.createElement("div"), { innerHTML: pictures[i] }).firstChild;
+      return view.isEqualNode(wanted);
+    }),
+  // Opens the first output that has a view once more, beside the notebook.
+  again: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".attnlib-live"));
+    return window.jupyterapp.commands.execute("notebook:create-output-view");
+  },
   showsASavedPicture: () =>
     [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
   allAlive: () => !document.querySelector("[data-attnlib]:not(:has(.attnlib-live))"),
