@@ -14,6 +14,7 @@ from attnlib.course.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
 from tools import asked
 from tools.build_notebooks import read_source
+from tools.page import revive
 from tools.series import SERIES
 
 # What a text asks a reader to do, and with what; beside it what the control is called.
@@ -259,3 +260,16 @@ def test_no_line_of_a_figure_crosses_a_word_and_no_two_numbers_touch(notebook):
             for one, left, top, right, bottom, plate in words:
                 inside = (left - half < x) & (x < right + half) & (top - half < y) & (y < bottom + half)
                 assert plate or not inside.any(), one
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_no_figure_of_a_page_takes_the_hatching_of_another(notebook):
+    cells = nbformat.read(notebook.built, as_version=4).cells
+    revive(cells)
+    outputs = [str(output.get("data", {}).get("text/html")) for cell in cells for output in cell.get("outputs", [])]
+    figures = [output for output in outputs if output.startswith('<div class="attnlib-figure')]
+    ids = [re.findall(r'\sid="([^"]+)"', figure) for figure in figures]
+    found = [name for own in ids for name in own]
+    assert len({*found}) == len(found)
+    for figure, own in zip(figures, ids, strict=True):
+        assert {*re.findall(r'(?:url\(|href=")#([^)"]+)', figure)} == {*own}

@@ -141,6 +141,13 @@ window.ask = {
       const ends = (selector) => Math.max(...[...view.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().right));
       return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
     }),
+  // What a figure takes from elsewhere on the page: a hatching, a tick. Where that is hidden, nothing would be drawn.
+  borrowed: () =>
+    [...document.querySelectorAll("svg *")].flatMap((part) => {
+      const kept = ["fill", "clip-path", "style"].map((name) => part.getAttribute(name)).join();
+      const sought = [...kept.matchAll(/url\("?#([^)"]+)/g)].map(([, id]) => id).concat(part.getAttribute("href")?.match(/(?<=^#).+/) ?? []);
+      return sought.filter((id) => document.getElementById(id)?.closest(".attnlib-figure") !== part.closest(".attnlib-figure"));
+    }),
   disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
   isInView: (node) => node.getBoundingClientRect().y >= 0 && node.getBoundingClientRect().y < innerHeight,
   masked: (box) => getComputedStyle(box).maskImage,

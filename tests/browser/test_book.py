@@ -45,6 +45,7 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     page, problems = opened(new_page, book, name)
     assert problems == []
     assert page.evaluate("ask.fitsAcross()")
+    assert page.evaluate("ask.borrowed()") == []
     assert page.evaluate("ask.formulasAreDrawn()")
     assert "$" not in page.evaluate("ask.prose()")
     assert page.evaluate("ask.imagesAreShown()")
