@@ -472,6 +472,30 @@ def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_th
     assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
 
 
+def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
+    figure = plot.head_grid(np.ones((4, 2, 2)) / 2, queries=["north", "south"], columns=2)
+    _, (first, second) = in_svg(figure)
+    names = [group for group in first.iter(f"{SVG}g") if group.get("data-names")]
+    words = [[text.text for text in group.iter(f"{SVG}text")] for group in names]
+    assert words == [["north", "south", "queries (rows)"]] * 2  # of two maps
+    places = {place.get("data-of"): place.get("transform") for place in second.iter(f"{SVG}g") if place.get("data-of")}
+    assert {*places} == {group.get("data-names") for group in names} and first.get("data-rows") is None
+    at, wider = (list(map(float, second.get(box).split())) for box in ("viewBox", "data-rows"))
+    shift = float(places["0"][10:].split()[0])
+    (plate,) = (text for text in names[0].iter(f"{SVG}text") if text.text == "queries (rows)")
+    assert wider[0] < float(plate.get("x")) - 9 + shift < at[0] and wider[0] + wider[2] == pytest.approx(
+        at[0] + at[2], abs=0.2
+    )
+    _, (left, right) = plot.subplots(1, 2)
+    left.plot([0, 1])
+    right.plot([0, 2])  # another scale, with numbers of its own
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+    right.set_yticks([])
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+
+
 def test_a_legend_of_a_whole_figure_is_a_part_of_its_own():
     figure, axes = plot.subplots(1, 2)
     for ax in axes:

@@ -126,6 +126,15 @@ window.ask = {
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>
     [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,
+  // Of each column that leaves the names of its rows to the one beside it: whether it begins a line, and shows them.
+  namesOfRows: () =>
+    [...document.querySelectorAll(".attnlib-figure > [data-rows]")].map((column) => {
+      const [box, before] = [column, column.previousElementSibling].map((one) => one.getBoundingClientRect());
+      const names = [...column.querySelectorAll("[data-of] text")].map((name) => name.getBoundingClientRect());
+      return [box.top > before.top + 1, names.length > 1 && names.every((name) => name.left > box.left - 1)];
+    }),
+  cutReadouts: () =>
+    [...document.querySelectorAll(".attnlib-readout")].filter((line) => line.scrollHeight > line.clientHeight + 1).length,
   // Where the controls of each view end, and its picture.
   columns: () =>
     [...document.querySelectorAll(".attnlib-view")].map((view) => {

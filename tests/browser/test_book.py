@@ -234,6 +234,24 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     assert any(beside) and beside == [figure.evaluate("ask.hasRoom") for figure in figures.all()]
 
 
+@pytest.mark.parametrize("name", ["04_pytorch_module", "09_a_real_model"])
+def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
+    page, _ = opened(new_page, book, name)
+    for width, below in ((390, True), (1366, False), (390, True)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        begins, shows = zip(*page.evaluate("ask.namesOfRows()"), strict=True)
+        assert begins == shows and any(begins) == below
+
+
+def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):
+    page, _ = opened(new_page, book, "13_it_speaks")
+    view = page.locator(".attnlib-still:has(.attnlib-layers)")
+    view.get_by_role("slider", name="layer").press("End")
+    ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke='#fff']", ".attnlib-live"))
+    assert picture["x"] < ring["x"] and ring["x"] + ring["width"] <= picture["x"] + picture["width"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(chromium, book, scheme):
     context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
