@@ -132,7 +132,8 @@
     svg.replaceChildren();
     for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`]]) svg.setAttribute(name, x);
     $("sentence").style.setProperty("--size", `${size}px`);
-    svg.classList.toggle("stays", tall && high < innerHeight * 0.6); // in view beside the slider and the grid
+    const stays = svg.classList.toggle("stays", tall && high < innerHeight * 0.6); // in view beside the slider and the grid
+    document.documentElement.style.scrollPaddingTop = stays ? `${high}px` : ""; // and covers nothing that takes the focus
     const ribbons = element("g", { class: "ribbons" }, svg);
     const words = line.spots.map(({ wide }, j) => {
       const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg), base = bases[j];

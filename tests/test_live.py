@@ -1,7 +1,9 @@
 """Live views: one picture per step, nothing a learner types is markup, errors are shown, and saved output is static."""
 
+import asyncio
 import json
 import re
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -10,12 +12,14 @@ import pytest
 matplotlib.use("agg")
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from ipywidgets import Widget
 from matplotlib import pyplot as plt
 from views import VIEWS, attend, both_maps, parsed, strip
 
 import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
+from attnlib.course import smollm
 
 
 def test_maps_grow_sharp_only_without_the_scale():
@@ -280,3 +284,51 @@ def test_messages_stay_small():
     x = np.random.default_rng(0).normal(size=(512, 16))
     view = live.weights_view(lambda d: {"map": al.softmax(x @ x.T)}, still=(1,), d_k=(1, 2))
     assert len(view.picture.value) <= 150_000
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 4, 3)))), "query"),
+        (lambda: live.ribbons({**smollm.stops("blank"), "asks": None}), "d_k"),
+    ],
+)
+def test_while_a_reader_moves_a_picture_its_parts_that_stay_are_not_sent_again(monkeypatch, make, name):
+    """Only then, and only until it rests: what a front end opens anew, or saves, has no holes."""
+    sent = []
+    monkeypatch.setattr(Widget, "_send", lambda self, message, buffers=None: sent.append((self, message["state"])))
+    monkeypatch.setattr(live.view, "RESTS", 0.01)
+    view = make()
+    slider = view.sliders[name]
+    sent.clear()
+
+    def pictures():
+        values = [state["value"] for widget, state in sent if widget is view.picture and "value" in state]
+        sent.clear()
+        return values
+
+    def filled(short, last):
+        """Put parts of the last picture into holes, as view.js does."""
+        found = re.findall(r'<(\w+) data-hole="(\w+)"></\1>', short)
+        root = ElementTree.fromstring(last.replace("&nbsp;", " "))
+        for tag, part in found:
+            whole = ElementTree.tostring(root.find(f".//*[@data-part='{part}']"), encoding="unicode")
+            short = short.replace(f'<{tag} data-hole="{part}"></{tag}>', whole.strip())
+        return len(found), ElementTree.canonicalize(short)
+
+    async def moves():
+        for index in (1, 0, 2):
+            last = view.picture.value
+            slider.set_state({"index": index})
+            (short,), whole = pictures(), view.picture.value
+            holes, full = filled(short, last)
+            assert holes and len(short) < 0.7 * len(whole) and full == ElementTree.canonicalize(whole)
+            assert view.picture.get_state()["value"] == whole and "data-hole" not in whole
+        slider.index = 0  # no front end did that
+        await asyncio.sleep(0.1)
+        moved_by_code, rested = pictures()
+        assert moved_by_code == rested == view.picture.value
+
+    asyncio.run(moves())
+    slider.set_state({"index": 1})  # and here nothing could send the rest
+    assert pictures() == [view.picture.value]

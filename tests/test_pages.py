@@ -1,15 +1,20 @@
 """What a page without a kernel promises: each control that the text beside a view names is there, and each question."""
 
 import copy
+import html
 import re
 
 import nbformat
+import numpy as np
 import pytest
+from matplotlib.bezier import BezierSegment
+from matplotlib.textpath import TextPath
 
 from attnlib.course.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
 from tools import asked
 from tools.build_notebooks import read_source
+from tools.page import revive
 from tools.series import SERIES
 
 # What a text asks a reader to do, and with what; beside it what the control is called.
@@ -209,3 +214,62 @@ def test_words_on_the_cells_of_a_map_do_not_turn_white_on_a_dark_page(notebook):
                 if left < float(x) < left + wide * across and top < float(y) < top + high * down
             ]
             assert on == []
+
+
+def words_of(figure):
+    """Return (words, left, top, right, bottom, whether on a plate) of what stands upright, as DejaVu Sans sets it."""
+    found = []
+    for attributes, words in re.findall("<text([^>]*)>(.*?)</text>", figure):
+        at = dict(re.findall(r'([\w-]+)="([^"]*)"', attributes))
+        words = html.unescape(re.sub("<[^>]*>", "", words)).replace("\u200b", "").strip()
+        if "transform" not in at and words:
+            x, y, size = (float(at[name]) for name in ("x", "y", "font-size"))
+            box = TextPath((0, 0), words, size).get_extents()
+            left = x - {"middle": 0.5, "end": 1}.get(at.get("text-anchor"), 0) * box.width
+            plate = re.search("fill:#(000000|ffffff)", at["style"])
+            found.append((words, left, y - box.y1, left + box.width, y - box.y0, plate))
+    return found
+
+
+def points_of(line):
+    """Return points along a path of an SVG, (n, 2)."""
+    now, points = np.zeros(2), []
+    for kind, numbers in re.findall("([MLCQ])([^MLCQz]*)", line):
+        ends, step = (
+            np.array(re.findall(r"-?[\d.]+(?:e-\d+)?", numbers), float).reshape(-1, 2),
+            {"Q": 2, "C": 3}.get(kind, 1),
+        )
+        if kind == "M":
+            now, ends = ends[0], ends[1:]
+        for k in range(0, len(ends), step):
+            points.append(BezierSegment([now, *ends[k : k + step]])(np.linspace(0, 1, 50)))
+            now = ends[k + step - 1]
+    return np.concatenate(points)
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_no_line_of_a_figure_crosses_a_word_and_no_two_numbers_touch(notebook):
+    outputs = [one for cell in nbformat.read(notebook.built, as_version=4).cells for one in cell.get("outputs", [])]
+    for figure in (one.data["image/svg+xml"] for one in outputs if "image/svg+xml" in one.get("data", {})):
+        words = words_of(figure)
+        for k, (one, left, top, right, bottom, _) in enumerate(words):
+            for other, x, y, end, foot, _ in words[:k]:
+                assert max(left, x) - min(right, end) > 2 or max(top, y) > min(bottom, foot), (one, other)
+        for line, style in re.findall('<path d="([^"]*)"([^>]*fill:none[^>]*)>', figure):
+            half, (x, y) = float((re.search(r"stroke-width:([\d.]+)", style) or [0, 1])[1]) / 2, points_of(line).T
+            for one, left, top, right, bottom, plate in words:
+                inside = (left - half < x) & (x < right + half) & (top - half < y) & (y < bottom + half)
+                assert plate or not inside.any(), one
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_no_figure_of_a_page_takes_the_hatching_of_another(notebook):
+    cells = nbformat.read(notebook.built, as_version=4).cells
+    revive(cells)
+    outputs = [str(output.get("data", {}).get("text/html")) for cell in cells for output in cell.get("outputs", [])]
+    figures = [output for output in outputs if output.startswith('<div class="attnlib-figure')]
+    ids = [re.findall(r'\sid="([^"]+)"', figure) for figure in figures]
+    found = [name for own in ids for name in own]
+    assert len({*found}) == len(found)
+    for figure, own in zip(figures, ids, strict=True):
+        assert {*re.findall(r'(?:url\(|href=")#([^)"]+)', figure)} == {*own}

@@ -320,6 +320,27 @@ def test_tables_tell_the_same_as_html_and_as_text():
     assert page.count("<tbody>") == page.count("</tbody>") == 1  # as in a browser: pages count elements
 
 
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_a_tint_leaves_the_page_as_its_number_grows(theme):
+    page = plot.table(["b"], [(k / 256,) for k in range(257)], tint=["b"])._repr_html_()
+    mixes = re.findall(r"mix\(in srgb,(#\w+) (\d+)%,.*?light-dark\((.*?)\).*?light-dark\((.*?)\)", page)
+    plain = [fill for fill, _ in re.findall(r"background:(#\w+);color:(#\w+)", page)]
+    grounds, seen = [], []
+    for tint, share, papers, inks in mixes:
+        paper, ink = (
+            both.split(",")[theme].replace("fff", "ffffff").replace("000", "000000") for both in (papers, inks)
+        )
+        mixed = np.array(colours.rgb(paper)) + int(share) / 100 * np.subtract(colours.rgb(tint), colours.rgb(paper))
+        grounds.append(f"#{bytes(mixed.round().astype(np.uint8)).hex()}")
+        # JupyterLab's own ink is not as dark in its light theme
+        soft = f"#{bytes((0.13 * mixed).astype(np.uint8)).hex()}"
+        seen += [colours.contrast(grounds[-1], ink), colours.contrast(grounds[-1], ink if theme else soft)]
+    bright = [colours.luminance(ground) for ground in grounds]
+    assert len(grounds) == 257 and min(seen) >= 4.5 and bright == sorted(bright, reverse=theme == 0)
+    apart = [np.abs(np.subtract(*map(colours.rgb, pair))).max() for pair in zip(grounds, plain, strict=True)]
+    assert theme or max(apart) <= 10  # steps of 255
+
+
 def test_words_begin_at_the_left_and_numbers_end_at_the_right():
     made = plot.table(["one", "b", "as text"], [(1, "x", "9"), (10, "yz", "-1")])
     assert repr(made) == "one   b    as text\n  1   x          9\n 10   yz        -1"
@@ -449,6 +470,30 @@ def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_th
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bar.get("href").split(",")[1]))))[:, 0, :3]
     turned = float(re.findall(r"[-\d.]+", bar.get("transform"))[3]) < 0
     assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
+
+
+def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
+    figure = plot.head_grid(np.ones((4, 2, 2)) / 2, queries=["north", "south"], columns=2)
+    _, (first, second) = in_svg(figure)
+    names = [group for group in first.iter(f"{SVG}g") if group.get("data-names")]
+    words = [[text.text for text in group.iter(f"{SVG}text")] for group in names]
+    assert words == [["north", "south", "queries (rows)"]] * 2  # of two maps
+    places = {place.get("data-of"): place.get("transform") for place in second.iter(f"{SVG}g") if place.get("data-of")}
+    assert {*places} == {group.get("data-names") for group in names} and first.get("data-rows") is None
+    at, wider = (list(map(float, second.get(box).split())) for box in ("viewBox", "data-rows"))
+    shift = float(places["0"][10:].split()[0])
+    (plate,) = (text for text in names[0].iter(f"{SVG}text") if text.text == "queries (rows)")
+    assert wider[0] < float(plate.get("x")) - 9 + shift < at[0] and wider[0] + wider[2] == pytest.approx(
+        at[0] + at[2], abs=0.2
+    )
+    _, (left, right) = plot.subplots(1, 2)
+    left.plot([0, 1])
+    right.plot([0, 2])  # another scale, with numbers of its own
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+    right.set_yticks([])
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
 
 
 def test_a_legend_of_a_whole_figure_is_a_part_of_its_own():

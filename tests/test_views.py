@@ -12,6 +12,7 @@ import pytest
 
 matplotlib.use("agg")
 
+from matplotlib.transforms import Bbox
 from PIL import Image
 from views import KEYS, QUERIES, TEXT, WORDS, attend, compared, next_word, one_row, parsed, read, strip, tags, ways
 
@@ -19,7 +20,7 @@ import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
-from attnlib.live.still import figure
+from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
 
 
@@ -157,6 +158,18 @@ def test_a_value_of_zeros_has_a_hollow_ribbon_and_all_together_are_as_wide_as_th
     assert wide == pytest.approx(108, abs=0.3)
 
 
+def test_no_ribbon_of_one_row_crosses_a_word():
+    for root in parsed(one_row().picture.value):
+        ribbons = [path for path in root.iter("path") if "C" in path.get("d") and path.get("d").endswith("Z")]
+        for text in root.iter("text"):
+            words = text.text or ""
+            x, y, size = (float(text.get(name)) for name in ("x", "y", "font-size"))
+            start = {"middle": 0.5, "end": 1}.get(text.get("text-anchor"), 0)
+            wide = svg.width(words, size)
+            box = Bbox.from_bounds(x - start * wide, y - 0.7 * size, wide, 0.7 * size)
+            assert not any(SHAPES["path"](ribbon).intersects_bbox(box) for ribbon in ribbons), words
+
+
 SENTENCES = [
     "<script>alert(1)</script>",
     "a & b < c > d \" ' $x$ `y`",
@@ -209,13 +222,40 @@ def test_writing_shows_the_heads_and_the_next_word_at_every_step():
     assert view.shown["weights"][0, 0] < 0.7
 
 
+def test_writing_sets_a_sentence_as_text_and_the_next_word_in_a_frame_right_behind():
+    def even(tokens, d_k):
+        return np.zeros(8), {"head": np.full(len(tokens), 1 / len(tokens))}
+
+    words = ["the", "happy", "children", "that", "fill", "mummy", "internationalisation", "."]
+    view, cut = live.writing(even, words, longest=8, seed=3), 0
+    for step in range(8):
+        picture = view.draw(step=step)[0]
+        (ax,) = figure(picture).axes
+        *line, last = (text for text in ax.texts if text.get_position()[1] == 44)
+        boxes = [text.get_window_extent().transformed(ax.transData.inverted()) for text in (*line, last)]
+        root = parsed(picture)[0]
+        (box,) = (rect for rect in root.iter("rect") if rect.get("rx") and rect.get("stroke"))
+        left, wide = float(box.get("x")), float(box.get("width"))
+        assert len(line) == (step > 0) and left < boxes[-1].x0
+        assert boxes[-1].x1 < left + wide < float(root.get("width"))
+        assert not line or 4 < left - boxes[0].x1 < 22  # in the widest of the usual fonts
+        tag = next(text for text in ax.texts if text.get_text().startswith("keys:"))
+        labels = [text for text in ax.texts if text.get_rotation() and text.get_text() in (*words, "<s>", "internati…")]
+        under = [text.get_window_extent().transformed(ax.transData.inverted()).y0 for text in labels]  # y points down
+        assert len(labels) == step + 1 and max(under) < tag.get_position()[1] - 12
+        cells = [float(one.get("width")) for one in root.iter("rect") if one.get("class") == "attnlib-target"]
+        assert tag.get_position()[0] == 112 + cells[0] / 2
+        cut += any(text.get_text().startswith("… ") for text in line)
+    assert cut
+
+
 def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serves_everywhere():
     def steady(tokens, d_k):
         return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
 
     def written(view):
         sentence, _ = parsed(view.picture.value)
-        return [t.text for t in sentence.iter("text") if t.get("y") == "44"]
+        return [word for t in sentence.iter("text") if t.get("y") == "44" for word in t.text.split()]
 
     view = live.writing(steady, ["<s>", "a", "b"], longest=8)
     view.sliders["step"].value = 6
@@ -333,7 +373,7 @@ def test_what_all_keys_share_is_drawn_where_it_is_kept_apart_alone_in_a_still_to
         assert len(figure(picture).axes[0].images) == 1 + strips  # the map, and what all keys share
         for root in parsed(picture):
             words = [text.text for text in root.iter("text")]
-            assert ("once" in words, "gone" in words) == (mean == 1, mean == 2)
+            assert ("shared" in words, "gone" in words) == (mean == 1, mean == 2)
 
 
 def test_a_map_of_keys_is_orange_above_zero_slate_below_and_clear_at_zero():

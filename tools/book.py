@@ -69,7 +69,7 @@ def page(notebook, lab, model):
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
         else:
             fold(cell)
-            revive(cell)
+    revive(built.cells)
     return built
 
 

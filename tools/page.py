@@ -4,6 +4,7 @@ import base64
 import html
 import math
 import re
+from itertools import count
 
 import nbformat
 from latex2mathml.converter import convert
@@ -65,14 +66,31 @@ def _column(svg, first):
     return f'{below}<svg style="--wide:{wide:.0f};--least:{math.ceil(wide * min(1, 11 / smallest))}" {view}{drawn}'
 
 
-def revive(cell):
-    """Give the stills among a cell's outputs their descriptions, and those of live views their sliders.
+def own_ids(page, numbers=None):
+    """Return HTML in which the ids of each figure carry its number, from `numbers`, by default from 1.
+
+    matplotlib names a hatching by how it looks. Of two figures with one name, both take the first one's hatching; a
+    browser draws none while that figure is hidden.
+    """
+    numbers = count(1) if numbers is None else numbers
+
+    def own(figure):
+        return re.sub(r' id="|href="#|url\(#', rf"\g<0>f{next(numbers)}", figure[0])
+
+    return re.sub(r'<div class="attnlib-figure.*?</div>', own, page, flags=re.DOTALL)
+
+
+def revive(cells):
+    """Give the stills of a page their descriptions, those of live views their sliders, and figures ids of their own.
 
     What only a kernel makes true is not for a page: the line that says what to run, and the verdict on an empty answer.
     """
-    if cell.cell_type == "code":
+    numbers = count(1)
+    for cell in cells:
+        if cell.cell_type != "code":
+            continue
         told = [output for output in cell.outputs if output.get("data") != {}]  # without what covers a hidden answer
         cell.outputs = [output for output in told if not NEEDS_A_KERNEL.search(str(output.get("data")))]
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
-                output.data = nbformat.from_dict({"text/html": still(output)})
+                output.data = nbformat.from_dict({"text/html": own_ids(still(output), numbers)})

@@ -37,8 +37,7 @@ def write(notebooks, folder):
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
         shown = asked.asked(cell for cell in notebook.cells if cell.id != "setup")
         notebook.cells = [*shown, licence_cell()]
-        for cell in notebook.cells:
-            revive(cell)
+        revive(notebook.cells)
         around = {"before": before, "this": this, "after": after}
         around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE, "icon": ICON.read_text("utf-8")}
         page, _ = exporter.from_notebook_node(notebook, around)

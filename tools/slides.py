@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from .licence import licence_cell
-from .page import SCRIPT, STYLE, markdown, still
+from .page import SCRIPT, STYLE, markdown, own_ids, still
 from .series import ROOT, chosen
 
 TOOLS = ROOT / "tools"
@@ -79,7 +79,7 @@ def in_reveal(kind, title, slides):
         view_css=STYLE,
         view_js=SCRIPT,
         code_css=CODE.get_style_defs(".code"),
-        slides=slides,
+        slides=own_ids(slides),
     )
 
 

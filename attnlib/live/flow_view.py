@@ -87,6 +87,7 @@ def flow(
     call_at = lru_cache(maxsize=32)(lambda d_k: _Call(made if d_k is None else made(d_k), x, queries, keys, features))
     start = None if d_k is None else d_k[-1]
     call = call_at(start)
+    kept: list[str] = []
     sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]
     query, key, feature = (
         arguments.whole(chosen, name, 0, n - 1)
@@ -98,6 +99,7 @@ def flow(
         at = call.index(at)
         ends = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]  # another d_k may have fewer
         i, j, c = (min(chosen, n - 1) for chosen, n in zip((i, j, c), ends, strict=True))
+        kept[:] = call.base(at)[0]
         return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
 
     controls = {
@@ -115,7 +117,7 @@ def flow(
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, labels=lambda: (call.queries, call.keys, None), main=main, kept=kept)
 
 
 class _Flow(LiveView):

@@ -106,12 +106,12 @@ class _Keys:
         most, size = int(change.argmax()), bytes_kept(n, d_k, bits, axis) + (2 * d_k / n) * (mean == 1)
         asks, of = (f"“{svg.cut(self.words[j])}”" for j in (row, most))
         moved = f"{change[most]:.4f}, on {of}" if change[most] >= 5e-5 else "0.0000"
-        told = f"Query {asks}, {size:.0f} bytes a token (whole: {4 * d_k}).", f"Largest change of a weight: {moved}."
-        words = f"{n} keys of {d_k} features in {bits} bits; what all share is {[*SHARED][mean]}. {' '.join(told)}"
+        lines = f"Query {asks}, {size:.0f} bytes a token (whole: {4 * d_k}).", f"Largest change of a weight: {moved}."
+        words = f"{n} keys of {d_k} features in {bits} bits; what all share is {[*SHARED][mean]}. {' '.join(lines)}"
         pages, low = [], TOP + n * self.high
         for page, image in zip((ACROSS, DOWN), images, strict=True):
             parts = [*self._map(page, image, mean, row), *self._bars(page, weights, whole, row)]
-            parts += [svg.text(4, low + 18 + 19 * k, line, size=12 + (page == ACROSS)) for k, line in enumerate(told)]
+            parts += [svg.text(4, low + 18 + 19 * k, line, size=12 + (page == ACROSS)) for k, line in enumerate(lines)]
             size = sum(page) + 18, low + 44
             pages.append(svg.picture(*size, "the keys of a head", words, parts, at=(0, 0) if page == ACROSS else None))
         return svg.layouts(*pages), {"keys": kept, "weights": weights[None]}
@@ -126,7 +126,7 @@ class _Keys:
         yield f'<g transform="translate({left} 22)" visibility="{shown}">{strip}</g>'
         dash = f'stroke="{LINE}" stroke-dasharray="{"none" if mean == 1 else "3 3"}" opacity="{min(mean, 1)}"'
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
-        yield svg.text(left - 6, 32, ("", "once", "gone")[mean], size=12, anchor="end")
+        yield svg.text(left - 6, 32, ("", "shared", "gone")[mean], size=12, anchor="end")
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
         for j in range(0, n, -(-12 // high)):
             words = svg.text(

@@ -27,22 +27,26 @@
   // Makes a picture that stands in the page like another one, element by element: what stays as it is is neither laid
   // out nor drawn again. What glides is not asked where it is on its way: each such question would lay the page out.
   const become = (old, fresh) => {
-    if (old.isEqualNode(fresh)) return;
+    if (fresh.dataset?.hole ? fresh.dataset.hole === old.dataset?.part : old.isEqualNode(fresh)) return;
     if (old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
     if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = fresh.data);
     const ways = {};
     for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-    for (const { name, value } of fresh.attributes) {
-      const before = old.getAttribute(name);
+    for (const name of fresh.getAttributeNames()) {
+      const [before, value] = [old.getAttribute(name), fresh.getAttribute(name)];
       if (before === value) continue;
       old.setAttribute(name, value);
       if (before !== null && styles[name]) ways[name] = [styles[name](before), styles[name](value)];
     }
     if (Object.keys(ways).length && fresh.classList.contains("attnlib-moves") && !calm())
       old.animate(ways, { duration: 160, easing: "ease-in-out" });
-    const [nodes, wanted] = [[...old.childNodes], [...fresh.childNodes]];
-    wanted.forEach((node, k) => (k < nodes.length ? become(nodes[k], node) : old.append(node)));
-    nodes.slice(wanted.length).forEach((node) => node.remove());
+    for (let node = old.firstChild, wanted = fresh.firstChild; node || wanted; ) {
+      const next = [node?.nextSibling, wanted?.nextSibling];
+      if (node && wanted) become(node, wanted);
+      else if (node) node.remove();
+      else old.append(wanted);
+      [node, wanted] = next;
+    }
   };
 
   const appear = (element) => calm() || element.animate([{ opacity: 0 }, { opacity: 1 }], 600);

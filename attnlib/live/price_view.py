@@ -139,20 +139,20 @@ class _Picture:
             parts.append(self._joined([k for k, one in enumerate(self.ways) if one["family"] == family], how))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
-        told = f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
+        cost = f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
         whole, wrote = self.ways[0]["text"].split(), way["text"].split()
         same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
         parts += [
             f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
             svg.text(MARGIN, top, svg.cut(called, self.page.wide // 9), size=15, bold=True),
-            svg.text(MARGIN, top + 20, told, size=14),
+            svg.text(MARGIN, top + 20, cost, size=14),
             svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
             svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same", size=12),
         ]
         for i, line in enumerate([*self.texts[point], *[""] * rows][:rows]):
             parts.append(svg.text(MARGIN, top + 70 + ROW * i, line, size=self.page.size))
         words = (
-            f"{len(self.ways)} ways. {called}{', yours' * way['own']}: {told}. The model goes on: {way['text'].strip()}"
+            f"{len(self.ways)} ways. {called}{', yours' * way['own']}: {cost}. The model goes on: {way['text'].strip()}"
         )
         size, at = (self.page.wide, top + 58 + ROW * rows), (0, 0) if self.page == ACROSS else None
         return svg.picture(*size, "loss against bytes a token", words, parts, at=at)

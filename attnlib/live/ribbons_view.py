@@ -124,20 +124,21 @@ class _Ribbons(LiveView):
         row, guesses = stop.weights[query], held.asks[1] if self.fills else ()
         options = {"nexts": [other.next[0][0] for other in held.stops], "guesses": guesses, "guess": guess or 0}
         options |= {"verdict": held.says(stop if way else trained), "rows": range(len(held.words))}
-        options["told"] = f"layer {layer + 1}, head {head + 1}; divided by √{d_k:g} in {WHOLE if way else HEAD}"
-        waits, drawn = bool(guesses) and not guess, problem
+        options["setting"] = f"layer {layer + 1}, head {head + 1}; divided by √{d_k:g} in {WHOLE if way else HEAD}"
+        waits, pictures = bool(guesses) and not guess, problem
         for name in ("across", "down"):
             picture = svg.ribbons(held.words, row, query, stop.next, narrow=name == "down", **options)
-            drawn += f'<div class="attnlib-{name}">{picture}</div>'
+            pictures += f'<div class="attnlib-{name}">{picture}</div>'
         for name, control in self.sliders.items() if self.fills else ():  # the question alone, then all others
             control.layout.display = "" if (name == "guess") == waits else "none"  # JupyterLite drops a None
         if not waits:
             shown = self.text, query, layer, head
             if shown != self._grid[0]:
                 self._grid = shown, _heads(held, query, (layer, head))
+                self.kept = self._grid[1:]
             below = _said(held, row, query, (layer, head), d_k, way) + self._grid[1]
-            drawn += f'<div class="attnlib-said" data-stage="1">{below}</div>'
-        return drawn, {"weights": stop.weights}
+            pictures += f'<div class="attnlib-said" data-stage="1">{below}</div>'
+        return pictures, {"weights": stop.weights}
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
@@ -157,19 +158,19 @@ def _said(held, row, query, head, d_k, way):
     root, own, top = d_k**0.5, f"{held.own**0.5:.3g}", int(row.argmax())
     by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
     if d_k == held.own:
-        told = f"To score a word, a head compares {svg.maths('d_k', 'html')} = {d_k:g} numbers; "
-        told += f"as trained, the score is divided by √{d_k:g} = {own}."
+        sentences = f"To score a word, a head compares {svg.maths('d_k', 'html')} = {d_k:g} numbers; "
+        sentences += f"as trained, the score is divided by √{d_k:g} = {own}."
     elif way:
-        told = f"All heads divide by {by}, not by {own}."
+        sentences = f"All heads divide by {by}, not by {own}."
     else:
         moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
-        told = f"This head divides by {by}, not by {own}, and looks {moves}."
+        sentences = f"This head divides by {by}, not by {own}, and looks {moves}."
     most = plate(top, svg.visible(held.words[top])) if top == query else svg.named(held.words, top, plate)
-    told += f" Most goes to {most}: {row[top]:.2f}."
+    sentences += f" Most goes to {most}: {row[top]:.2f}."
     if not way and d_k != held.own:
-        told += " The next word stays that of the model as trained."
+        sentences += " The next word stays that of the model as trained."
     looks = svg.describe_row(held.words, row, query, plate)
-    return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {looks} {told}</p>"
+    return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {looks} {sentences}</p>"
 
 
 def _heads(held, query, head):
@@ -183,5 +184,5 @@ def _heads(held, query, head):
     key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
     looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
     title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
-    drawn = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
-    return f'<div class="attnlib-heads">{drawn}</div>'
+    picture = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
+    return f'<div class="attnlib-heads">{picture}</div>'

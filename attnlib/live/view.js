@@ -107,7 +107,9 @@ keys.addEventListener('focus', () => window.addEventListener('keydown', press, t
 keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
 
 // The front end replaces a picture as a whole, and all of it would be laid out and drawn again. So a copy stands in its
-// place, and changes only where the new one differs.
+// place, and changes only where the new one differs. The kernel leaves out parts that stand in the copy (view.py).
+const path = (node, top) => node === top ? '' :
+  `${path(node.parentNode, top)} ${node.nodeName} ${[...node.parentNode.childNodes].indexOf(node)}`;
 let copied = null;
 const begin = () => {
   const picture = box.querySelector('.attnlib-picture');
@@ -121,6 +123,12 @@ const begin = () => {
     if (!hidden.firstChild) return;
     const fresh = hidden.cloneNode();
     fresh.append(...hidden.childNodes);
+    const part = hole => shown.querySelector(`[data-part="${hole.dataset.hole}"]`);
+    const holes = [...fresh.querySelectorAll('[data-hole]')];
+    if (!holes.every(part)) return; // the picture comes whole when it rests
+    // Where a part stands elsewhere now, `become` would not meet it.
+    holes.filter(hole => path(hole, fresh) !== path(part(hole), shown))
+      .forEach(hole => hole.replaceWith(part(hole).cloneNode(true)));
     window.attnlibMotion.become(shown, fresh);
   }).observe(hidden, {childList: true});
 };

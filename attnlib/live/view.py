@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import html
@@ -11,6 +12,8 @@ import math
 import os
 import sys
 import traceback
+import zlib
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +48,47 @@ __all__ = ["LiveView"]
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = (HERE / "view.css").read_text("utf-8")
+RESTS = 1.0  # seconds after which a picture that was moved is sent whole
 WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
 NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
 .attnlib-view:not(.jupyter-widgets-disconnected) .attnlib-live)){display:none}</style>
 <p class="attnlib-note">Run this cell (Shift+Enter) to move the picture.</p>"""
+
+
+class Picture(widgets.HTML):
+    """A picture that front ends get without the elements that they have, while a reader moves it.
+
+    view.js fills these holes. `value` is whole: a front end that opens the view anew gets that, and so do all others
+    once the picture rests. No state that is saved then has a hole.
+    """
+
+    _known, _holes, _rest = set(), "", None
+
+    def show(self, picture: str, kept: Sequence[str], moved: bool) -> None:
+        """Show a picture; `kept` are elements of it that may stay, `moved` tells that a reader waits for it."""
+        whole, holes, end, known, self._known = "", "", 0, self._known, set()
+        for part in kept:
+            at = picture.find(part[:99], end)  # to look for a long text takes longer
+            if part and picture.startswith(part, at):
+                name, named, hole = _named_part(part)
+                whole += picture[end:at] + named
+                holes += picture[end:at] + (hole if name in known else named)
+                end = at + len(part)
+                self._known.add(name)
+        whole, holes = whole + picture[end:], holes + picture[end:]
+        if moved and holes != whole and sys.platform != "emscripten":
+            with contextlib.suppress(RuntimeError):  # where no loop runs, nothing would send the whole later
+                later = asyncio.get_running_loop().call_later(RESTS, self.send_state, "value")
+                if self._rest:
+                    self._rest.cancel()
+                self._holes, self._rest = holes, later
+        self.value, self._holes = whole, ""
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
+        """Return what is sent: while `value` changes, the picture with holes."""
+        return {"value": self._holes} if key == "value" and self._holes else super().get_state(key, drop_defaults)
 
 
 class LiveView(VBox):
@@ -77,6 +115,8 @@ class LiveView(VBox):
         does not move either, and has 256 colours: for notebooks with many stills.
     hint : str, optional
         What the readout says where no cell is chosen.
+    kept : list of str, optional
+        Elements of the picture, in their order, that stay through many steps. `render` may change the list.
 
     Attributes
     ----------
@@ -86,7 +126,7 @@ class LiveView(VBox):
         What the picture shows now, by title.
     size : float
         1.5 enlarges the picture for a projector; the controls keep their size.
-    picture : widgets.HTML
+    picture : Picture
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
     free : str
@@ -116,12 +156,14 @@ class LiveView(VBox):
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
         hint: str | None = None,
+        kept: Sequence[str] = (),
     ) -> None:
+        self.kept = kept
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
         self.picked: dict[str, int | None] = dict(picked or {})
-        self.picture: widgets.HTML = widgets.HTML()
-        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
+        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="auto", margin="0"))
+        self.picture: Picture = Picture()
         self.mouse: widgets.Text = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
@@ -168,7 +210,9 @@ class LiveView(VBox):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
         attributes = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
-        self.picture.value = f'<div class="attnlib-live" {attributes}>{content}</div>'
+        # A change that comes from a front end is locked there until all of it is done.
+        moved = any(getattr(part, "_property_lock", None) for part in (*self.sliders.values(), self.mouse))
+        self.picture.show(f'<div class="attnlib-live" {attributes}>{content}</div>', self.kept, moved)
         self.readout.value = self._chosen()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
@@ -270,6 +314,13 @@ class LiveView(VBox):
                 return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
         except Exception:
             return None  # at some stop; the view shows what went wrong there
+
+
+@lru_cache(maxsize=16)
+def _named_part(part):
+    """Return a name for an element, the element with this name, and an empty one that stands for it."""
+    name, tag = f"{zlib.crc32(part.encode()):x}", part[1 : part.index(" ")]
+    return name, part.replace(" ", f' data-part="{name}" ', 1), f'<{tag} data-hole="{name}"></{tag}>'
 
 
 def _told(error):

@@ -15,7 +15,7 @@ from ..validation import ShapeError
 from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
-CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
+CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 100  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
 START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
@@ -79,7 +79,7 @@ def writing(
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        halves = [_sentence(tokens, n, right), _heads(list(weights), maps, tokens[:n], longest, chosen)]
+        halves = [_sentence(tokens, n, right), _heads(list(weights), maps, tokens[:n], chosen)]
         left = svg.picture(
             right, TOP + SLANT + len(maps) * ROW, "a sentence being written", sentence, halves, at=(0, 0)
         )
@@ -166,25 +166,21 @@ def _sentence(tokens, n, right):
     What has no room on the left is left out.
     """
     elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
-    lengths = [round(svg.width(word, 15)) for word in tokens[: n + 1]]
-    begun = 1
-    while sum(lengths[begun:]) + 5 * (n + 1 - begun) + 40 > right and begun < n:
-        begun += 1
-    x = 10
-    if begun > 1:
-        elements.append(svg.text(x, 44, "…", size=15))
-        x += 16
-    for word, wide in zip(tokens[begun:n], lengths[begun:], strict=False):
-        elements.append(svg.text(x, 44, word, size=15))
-        x += wide + 5
+    x, wide = 10, round(svg.width(tokens[n], 15)) + 10
+    for begun in range(1, n + 1):
+        words = " ".join(["…"] * (begun > 1) + [*tokens[begun:n]])
+        if svg.length(words, 15) + wide + 34 <= right:
+            break
+    if words:
+        elements.append(svg.text(x, 44, words, size=15))
+        x += round(svg.length(words, 15)) + 14
     elements.append(
-        f'<rect x="{x}" y="28" width="{lengths[n] + 10}" height="22" rx="3" fill="none" stroke="{NEXT}" '
-        'stroke-width="2.5"/>'
+        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
     )
-    return "".join([*elements, svg.text(x + 5, 44, tokens[n], size=15, bold=True)])
+    return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=15, bold=True, anchor="middle")])
 
 
-def _heads(names, maps, tokens, longest, key):
+def _heads(names, maps, tokens, key):
     """Return the rows of all heads; every token has its column from the start, so that nothing moves."""
     high = ROW * len(maps)
     elements = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
@@ -206,7 +202,7 @@ def _heads(names, maps, tokens, longest, key):
         shown="weights",
     )
     elements.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
-    elements.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
+    elements.append(svg.tag(LEFT + CELL * len(tokens) / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
     return f'<g transform="translate(0 {TOP})">{"".join(elements)}</g>'
 
 

@@ -107,18 +107,18 @@ def _set(words, groups, nexts, size):
 
 
 def ribbons(
-    words, weights, query, following, *, verdict, told="", nexts=(), guesses=(), guess=0, rows=(), narrow=False
+    words, weights, query, following, *, verdict, setting="", nexts=(), guesses=(), guess=0, rows=(), narrow=False
 ):
     """Return the picture of one word that looks, and of the likely next words, as an <svg> element.
 
     `words` are n tokens as the tokenizer has them, with the blank in front that begins a word; `weights`, (n,), are
     those of the token `query`, which sum to 1; `following` are the likely next tokens and their probabilities, falling.
-    `verdict` is the headline, `told` stands below it. `nexts` are all words that the blank may show besides, for its
+    `verdict` is the headline, `setting` stands below it. `nexts` are all words that the blank may show besides, for its
     width. Until `guess`, the number of one of the `guesses` from 1, only the sentence is seen. A click may choose
     the tokens `rows`. `narrow`: words stand below each other.
 
-    >>> drawn = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], verdict="right")
-    >>> "“b” looks at “a”: 0.2500" in drawn
+    >>> picture = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], verdict="right")
+    >>> "“b” looks at “a”: 0.2500" in picture
     True
     """
     nexts = tuple(dict.fromkeys((following[0][0], *nexts)))
@@ -127,28 +127,28 @@ def ribbons(
     looking = place.column(query)
     answer = [*bands(place, shares, looking), *_plates(place, shares, looking), _answer(place, *following[0])]
     answer += [*_numbers(place, shares, looking), _likely(place, following)]
-    answer.append(text(MARGIN, 58 if narrow else 40, told, size=12, math=True))
+    answer.append(text(MARGIN, 58 if narrow else 40, setting, size=12, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
-    drawn = [] if waits else [_staged(answer, "stage", now)]
-    drawn += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
+    pieces = [] if waits else [_staged(answer, "stage", now)]
+    pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
     y, first = place.blank + 44 if narrow else HIGH - 20, "Guess first. Then you see where it looks."
-    drawn.append(_staged([text(MARGIN, y, first, size=14 - narrow)], "waits", now))
-    drawn += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
+    pieces.append(_staged([text(MARGIN, y, first, size=14 - narrow)], "waits", now))
+    pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
-    told = asked or f"{verdict} {told}. {describe(words, weights, query)} Next word: " + ", ".join(
+    description = asked or f"{verdict} {setting}. {describe(words, weights, query)} Next word: " + ", ".join(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
     size = (NARROW, place.blank + 104) if narrow else (WIDE, HIGH)
     options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.32}
-    return parts.picture(*size, "where a word looks, and the next word", told, drawn, **options)
+    return parts.picture(*size, "where a word looks, and the next word", description, pieces, **options)
 
 
-def _staged(drawn, name, now, stage=1):
+def _staged(pieces, name, now, stage=1):
     """Return what stands from a stage on, or with "waits" what stands before it; `now` is None without stages."""
     if now is None:
-        return "".join(drawn) if name == "stage" else ""
+        return "".join(pieces) if name == "stage" else ""
     hidden = ' visibility="hidden"' if (now < stage) == (name == "stage") else ""
-    return f'<g data-{name}="{stage}"{hidden}>{"".join(drawn)}</g>'
+    return f'<g data-{name}="{stage}"{hidden}>{"".join(pieces)}</g>'
 
 
 def _headline(place, verdict, guesses, guess):
@@ -211,9 +211,9 @@ def bands(place, shares, looking):
             corners += (key + end, 0), (key + end, inner), (near, inner), (near, 0)
             d = "M{}C{} {} {}L{}C{} {} {}Z"
         points = (f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners)
-        told = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
+        title = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
         style = f'fill="{QUERY if j == looking else KEY}" opacity="{0.65 * int(shares[j] >= SEEN):g}"'
-        yield f'<path class="attnlib-moves" d="{d.format(*points)}" {style}><title>{told}</title></path>'
+        yield f'<path class="attnlib-moves" d="{d.format(*points)}" {style}><title>{title}</title></path>'
         start += size
 
 
@@ -236,13 +236,13 @@ def _cell(place, token):
 def _words(place, looking, now):
     """Yield the words; the one that looks stands on a plate, and without it until somebody has guessed."""
     for name, marked in (("stage", looking), ("waits", None)):
-        drawn = []
+        words = []
         for j, word in enumerate(place.words):
             x, y, anchor = _at(place, j)
             style = ' style="fill:#000000"' if j == marked else ""
             shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"{style}'
-            drawn.append(f"{shape}>{escape(word)}</text>")
-        yield _staged(drawn, name, now)
+            words.append(f"{shape}>{escape(word)}</text>")
+        yield _staged(words, name, now)
     if place.narrow:
         yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
     else:
@@ -288,12 +288,12 @@ def _answer(place, word, p):
 def _likely(place, following):
     """Return the likely next words as bars, beside each other or below each other."""
     x, y = (EDGE + 14, place.blank + 2) if place.narrow else (MARGIN, HIGH - 20)
-    drawn = [tag(x, y, "the next word", NEXT, anchor="start")]
+    pieces = [tag(x, y, "the next word", NEXT, anchor="start")]
     for i, (word, p) in enumerate(following[:BARS]):
         left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)
-        drawn.append(text(left, low, parts.cut(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
-        drawn.append(text(left + BAR, low, f"{p:.2f}", size=13, anchor="end"))
+        pieces.append(text(left, low, parts.cut(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
+        pieces.append(text(left + BAR, low, f"{p:.2f}", size=13, anchor="end"))
         bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{NEXT}"'
-        told = f"<title>{escape(visible(word))}: {exact(p)}</title>"
-        drawn.append(f'<rect class="attnlib-moves" {bar}>{told}</rect>')
-    return "".join(drawn)
+        title = f"<title>{escape(visible(word))}: {exact(p)}</title>"
+        pieces.append(f'<rect class="attnlib-moves" {bar}>{title}</rect>')
+    return "".join(pieces)

@@ -289,7 +289,7 @@ memory = lookup.draw(1, torch.Generator().manual_seed(5))
 letters = [lookup.LETTERS[i] for i in memory.letters[0]]
 words = [f"{a} {n}" for a, n in zip(letters, memory.numbers[0])]
 words += [f"{lookup.LETTERS[memory.asked[0]]} ?"]
-fits, role = memory.slot.item(), {"query": 0.7, "key": 0.35, "value": 0.0}
+fits, role = memory.slot.item(), {"query": 0.65, "key": 0.15, "value": -0.35}
 used = {(8, "query"), (fits, "key"), (fits, "value")}
 
 # %% jupyter={"source_hidden": true}
@@ -306,15 +306,15 @@ def draw_token(ax, i):  # with its query, key and value; those that are used sta
 
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Somebody tells you"
-_, ax = plot.subplots(figsize=(7.2, 2.6))
+_, ax = plot.subplots(figsize=(7.2, 3.1))
 for i in range(9):
     draw_token(ax, i)
-arrow = {"arrowstyle": "->", "lw": 1.5, "shrinkA": 18}
-asks, gives = arrow | {"color": QUERY, "shrinkB": 16}, arrow | {"color": VALUE}
-_ = ax.annotate("", (fits, 0.35), (8, 0.7), arrowprops=asks)
-_ = ax.annotate("", (7.55, -0.4), (fits, 0), arrowprops=gives)
-_ = ax.text(8, -0.4, "output", **middle)
-_ = ax.set(xlim=(-0.6, 8.6), ylim=(-0.6, 1.5))
+arrow = {"arrowstyle": "->", "lw": 1.5}
+asks, gives = arrow | {"color": QUERY}, arrow | {"color": VALUE}
+_ = ax.annotate("", (fits, 0.27), (8, 0.54), arrowprops=asks)
+_ = ax.annotate("", (7.5, -0.8), (fits, -0.47), arrowprops=gives)
+_ = ax.text(8, -0.8, "output", **middle)
+_ = ax.set(xlim=(-0.6, 8.6), ylim=(-1, 1.45))
 _ = ax.set_title("one memory: nine tokens")
 _ = ax.set_axis_off()
 

@@ -176,7 +176,7 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% [markdown]
 # *She* stands last and may look everywhere, so her row did not change. What she takes is added, and she still
-# learns who she is: 0.885. *Anna* sees only herself, so she takes her own value. Early rows of a causal map look sharp only
+# learns who she is: 0.885. *Anna* sees only herself, so she takes her own value. Early rows of a causal map look sharp partly
 # because they have few keys.
 #
 # **`tril` or `triu`?** If True means *may attend*, the causal mask is the lower triangle, `np.tril`. If True means *blocked*, it
@@ -497,7 +497,8 @@ def draw_word(ax, at, word, **roles):  # a word, and what it has in their colour
 _, ax = plot.subplots(figsize=(6.4, 2.9))
 for i, (word, weight) in enumerate(zip(WORDS, cross.weights[0])):
     _ = ax.plot([1, i], [0.8, 0.22], color=VALUE, lw=12 * weight, solid_capstyle="butt")
-    _ = ax.text((1 + i) / 2 + 0.12, 0.5, f"{weight:.2f}", ha="left", va="center")
+    x = (1 + i) / 2 + (0.26 + weight / 10) * (1 if i else -1)  # beside a thick line
+    _ = ax.text(x, 0.5, f"{weight:.2f}", ha="center", va="center")
     draw_word(ax, (i, 0), word, key=KEY, value=VALUE)
 draw_word(ax, (1, 1), "she", query=QUERY)
 _ = ax.text(-1, 1, "asks", ha="center", va="center")
@@ -592,7 +593,7 @@ if torch is not None:
 
 # %% [markdown]
 # Of 0, NaN and 0.1, the 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
-# nothing looks wrong. Notebook 07 shows what a NaN does in training.
+# nothing looks wrong. The [casebook](17_casebook.ipynb) has what a NaN does in training.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>

@@ -462,7 +462,7 @@ def draw_arrows(ax, first, second):
             arrow(ax, (j, 0), (query, 1), KEY if query == 4 else LINE, lw=3 * w)
     for j, w in enumerate(second[WORD].tolist()):
         if w > 0.05:
-            arrow(ax, (j, 1), (WORD + 1, 2), VALUE if j == 4 else LINE, lw=3 * w)
+            arrow(ax, (j, 1.05), (WORD + 1, 2), VALUE if j == 4 else LINE, lw=3 * w)
 
 
 # %% jupyter={"source_hidden": true}
@@ -552,7 +552,7 @@ _ = left.set(xlabel="step", ylabel="weight")
 _ = right.plot(histories[2].losses, label="two layers")
 _ = right.plot(histories[1].losses, color=plot.SERIES[2], label="one layer")
 _ = right.set(xlabel="step", ylabel="loss")
-_ = left.legend(loc="center right"), right.legend(loc="center right")
+_ = left.legend(loc="lower right", handlelength=1), right.legend(loc="center right")
 
 # %% [markdown]
 # At first neither head follows its rule. Then both form, nearly at once, and the loss falls with them. Olsson et al. saw such a

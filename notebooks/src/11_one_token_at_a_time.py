@@ -233,7 +233,7 @@ plot.table(["seed", "whole", *names], lines)
 #
 # *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
 # drawn one is bold. *temp.* divides the logits of the next word, which makes them sharp or pale. In a running notebook
-# *sentence* draws others, and the last slider does the same inside every head: it divides the scores by $\sqrt{d_k}$.
+# *sentence* draws others. *divide by $\sqrt{d_k}$, $d_k$ =* does the same inside every head, to the scores.
 # The model was trained with $d_k = 8$.
 
 
@@ -609,9 +609,10 @@ for width in (3, 4, 5, 6, 7):
 speaker = None if smollm.missing() else smollm.load()
 timed = smollm.reading(speaker)
 
-# %% tags=["nbval-ignore-output", "timed"]
+# %% tags=["nbval-ignore-output"]
 counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
-ratios = seconds / seconds[:, :1]  # to the pass over one, by round: (rounds, passes)
+rates = timed["numbers"] * counts / seconds / 1e9  # billion a second, (rounds, passes)
+ratios = seconds / seconds[:, :1]  # to the pass over one
 low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
 names = [
     "tokens in a pass",
@@ -632,19 +633,19 @@ plot.table(names, list(zip(timed["tokens"], price, low, high)))
 # %% jupyter={"source_hidden": true}
 def draw_roof(bandwidth, speed):
     _, ax = plot.subplots(figsize=(6.2, 3))
-    roof = np.geomspace(0.18, 24, 50)
-    ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray")
-    rates = timed["numbers"] * counts / seconds / 1e9  # (rounds, passes)
+    roof = np.sort([0.18, speed / bandwidth, 24])  # it bends where both bind
+    ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray", base=2)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
     slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
-    bars = {"yerr": [middle - slow, fast - middle], "fmt": "o", "capsize": 3}
-    ax.errorbar(counts / 4, middle, color="gray", **bars)
+    ax.errorbar(counts / 4, middle, (middle - slow, fast - middle), fmt="o", c="gray")
     for count, *dot in zip(counts, counts / 4, middle):
-        ax.annotate(str(count), dot, (6, -12), textcoords="offset points")
+        ax.annotate(str(count), dot, (8, -5), textcoords="offset points")
     ax.set(xlabel="multiplications for each byte", ylabel="billion a second")
     ax.set_title("Left of the bend bytes bind, right of it multiplications")
 
 
-# %% tags=["nbval-ignore-output", "timed"]
+# %% tags=["nbval-ignore-output"]
 bandwidth = timed["bandwidth"]  # bytes a second, of a long dot product
 speed = timed["speed"]  # multiplications a second, of a product of matrices
 print(f"{bandwidth / 1e9:.0f} GB/s, {speed / 1e9:.0f} billion multiplications a second")
@@ -679,7 +680,7 @@ draw_roof(bandwidth, speed)
 loop = inspect.getsource(smollm.speculate).split("    while ")[1]
 print(dedent("    while " + loop.split("        if not")[0]).rstrip())
 
-# %% tags=["nbval-ignore-output", "timed"] jupyter={"source_hidden": true}
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 rows = []
 for name, one in smollm.recorded("guesses").items():
     drafted, accepted = np.array(one["passes"]).T

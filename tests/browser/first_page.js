@@ -25,6 +25,11 @@ window.first = {
     return range.getBoundingClientRect().right;
   },
   top: (selector) => document.querySelector(selector).getBoundingClientRect().y + scrollY,
+  // How many pixels of what has the focus lie under the ribbons.
+  covered: () => {
+    const [a, b] = [document.activeElement, document.querySelector("#ribbons-picture")].map((one) => one.getBoundingClientRect());
+    return b.bottom - a.top;
+  },
   bar: () => document.querySelector("#bar").value,
   there: () => all("#ticks .there").length,
   guess: () => all("#ask button")[0].click(),

@@ -64,6 +64,18 @@ window.ask = {
     });
     return Promise.race([window.jupyterapp.commands.execute("docmanager:save"), dialog]).then(() => 0);
   },
+  // Whether each live view shows just this picture, see view.py.
+  shows: (pictures) =>
+    [...document.querySelectorAll(".attnlib-live")].map((view, i) => {
+      const wanted = Object.assign(document.createElement("div"), { innerHTML: pictures[i] }).firstChild;
+      return view.isEqualNode(wanted);
+    }),
+  // Opens the first output that has a view once more, beside the notebook.
+  again: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".attnlib-live"));
+    return window.jupyterapp.commands.execute("notebook:create-output-view");
+  },
   showsASavedPicture: () =>
     [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
   allAlive: () => !document.querySelector("[data-attnlib]:not(:has(.attnlib-live))"),
@@ -108,15 +120,33 @@ window.ask = {
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
   ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  // A tinted number and its ground.
+  tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>
     [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,
+  // Of each column that leaves the names of its rows to the one beside it: whether it begins a line, and shows them.
+  namesOfRows: () =>
+    [...document.querySelectorAll(".attnlib-figure > [data-rows]")].map((column) => {
+      const [box, before] = [column, column.previousElementSibling].map((one) => one.getBoundingClientRect());
+      const names = [...column.querySelectorAll("[data-of] text")].map((name) => name.getBoundingClientRect());
+      return [box.top > before.top + 1, names.length > 1 && names.every((name) => name.left > box.left - 1)];
+    }),
+  cutReadouts: () =>
+    [...document.querySelectorAll(".attnlib-readout")].filter((line) => line.scrollHeight > line.clientHeight + 1).length,
   // Where the controls of each view end, and its picture.
   columns: () =>
     [...document.querySelectorAll(".attnlib-view")].map((view) => {
       const ends = (selector) => Math.max(...[...view.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().right));
       return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
+    }),
+  // What a figure takes from elsewhere on the page: a hatching, a tick. Where that is hidden, nothing would be drawn.
+  borrowed: () =>
+    [...document.querySelectorAll("svg *")].flatMap((part) => {
+      const kept = ["fill", "clip-path", "style"].map((name) => part.getAttribute(name)).join();
+      const sought = [...kept.matchAll(/url\("?#([^)"]+)/g)].map(([, id]) => id).concat(part.getAttribute("href")?.match(/(?<=^#).+/) ?? []);
+      return sought.filter((id) => document.getElementById(id)?.closest(".attnlib-figure") !== part.closest(".attnlib-figure"));
     }),
   disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
   isInView: (node) => node.getBoundingClientRect().y >= 0 && node.getBoundingClientRect().y < innerHeight,

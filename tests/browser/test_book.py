@@ -45,6 +45,7 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     page, problems = opened(new_page, book, name)
     assert problems == []
     assert page.evaluate("ask.fitsAcross()")
+    assert page.evaluate("ask.borrowed()") == []
     assert page.evaluate("ask.formulasAreDrawn()")
     assert "$" not in page.evaluate("ask.prose()")
     assert page.evaluate("ask.imagesAreShown()")
@@ -205,6 +206,17 @@ def test_figures_take_the_colours_of_the_theme(new_page, book):
     assert inks[0] != inks[1] and all(fill == ink and halo == "none" for fill, ink, halo in inks)
 
 
+def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, book):
+    page, _ = opened(new_page, book, "14_long_texts", 1366)
+    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
+    for theme, sign in (("light", -1), ("dark", 1)):
+        while body.get_attribute("data-theme") != theme:
+            toggle.click()
+        cells = page.locator("td[style*=color-mix]").evaluate_all("ask.tints")
+        bright = [sum(ground) for _, *ground in sorted(cells)]
+        assert len(set(bright)) > 5 and bright == sorted(bright, key=lambda x: sign * x)
+
+
 @pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
     """And beside each other where there is room for letters that can be read."""
@@ -220,6 +232,24 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     page.set_viewport_size({"width": 1366, "height": 768})
     beside = [len({box["y"] for box in figure.evaluate("ask.places")}) == 1 for figure in figures.all()]
     assert any(beside) and beside == [figure.evaluate("ask.hasRoom") for figure in figures.all()]
+
+
+@pytest.mark.parametrize("name", ["04_pytorch_module", "09_a_real_model"])
+def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
+    page, _ = opened(new_page, book, name)
+    for width, below in ((390, True), (1366, False), (390, True)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        begins, shows = zip(*page.evaluate("ask.namesOfRows()"), strict=True)
+        assert begins == shows and any(begins) == below
+
+
+def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):
+    page, _ = opened(new_page, book, "13_it_speaks")
+    view = page.locator(".attnlib-still:has(.attnlib-layers)")
+    view.get_by_role("slider", name="layer").press("End")
+    ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke='#fff']", ".attnlib-live"))
+    assert picture["x"] < ring["x"] and ring["x"] + ring["width"] <= picture["x"] + picture["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -629,6 +629,10 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together_and_heads_can_be_tou
     page.wait_for_function(
         "Math.round(first.top('#ribbons-picture') - scrollY) === 0"
     )  # the ribbons stay beside the heads
+    page.locator("#save-svg").focus()
+    for _ in range(12):  # what takes the focus is not under them
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate("first.covered()") <= 0
     heights = []
     for key in ["Home"] + ["ArrowRight"] * 10:
         page.get_by_role("slider").press(key)

@@ -253,6 +253,7 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
     for ends in page.evaluate("ask.columns()"):  # a view is one column: no control overhangs its picture
         assert ends["controls"] <= ends["picture"] + 2, ends
+    assert page.evaluate("ask.cutReadouts()") == 0
     page.set_viewport_size({"width": 1024, "height": 768})
     page.wait_for_timeout(1000)
     calls = page.locator(".attnlib-line").all()
@@ -260,6 +261,52 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     assert page.locator(".attnlib-view").first.bounding_box()["width"] < 600
     assert min(page.evaluate("ask.textSizes()")) >= 11.99
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
+
+
+PARTS = """
+import attnlib as al, numpy as np
+from attnlib import live, svg
+from attnlib.course import smollm
+from attnlib.live.controls import integers
+from attnlib.live.view import LiveView
+grey = '<g class="a"><rect width="9" height="9"/></g>'
+def steps(k):
+    drawn = [f"<text>{k}</text>" * (1 + k % 2), f"<g>{grey}</g>" if k % 3 else grey, svg.text(9, 9, str(k))]
+    return svg.picture(90, 20, "steps", "", drawn), {}
+call = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 5, 3))))
+views = [call, live.ribbons({**smollm.stops("blank"), "asks": None}), call,
+         LiveView({"k": integers("k", 0, 9, 0)}, steps, kept=[grey])]
+""" + "".join(f"---views[{k}]" for k in range(4))
+
+
+def test_parts_of_a_picture_that_are_not_sent_again_stand_in_it(front_ends, new_page):
+    """Of two outputs of one view, too, of a new one, and where such a part stands elsewhere in the next picture."""
+    front_end, page, received = front_ends("lab"), new_page(), []
+    cells = [nbformat.v4.new_code_cell(code.strip()) for code in PARTS.split("---")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), front_end.folder / "parts.ipynb")
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(data)))
+    front_end.open(page, "parts.ipynb")
+    front_end.run_all(page)
+    page.wait_for_function("ask.boxes('.attnlib-live').length === 4")
+    page.wait_for_timeout(1000)  # the script of a view looks for its picture five times a second
+
+    def whole():
+        pictures = json.loads(page.evaluate("ask.printed('print(json.dumps([v.picture.value for v in views]))')"))
+        return page.evaluate("ask.shows", pictures)
+
+    page.evaluate("ask.run('import json')")
+    handles = front_end.handles(page)
+    for handle, presses in ((0, 3), (4, 2), (9, 6), (0, 1)):  # a query, a d_k, a step, the query again
+        handles.nth(handle).focus()
+        for _ in range(presses):
+            del received[:]
+            page.keyboard.press("ArrowRight")
+            page.wait_for_timeout(300)
+            assert any(b"data-hole" in message for message in received) and whole() == [True] * 4
+    page.evaluate("ask.again()")
+    page.wait_for_function("ask.boxes('.attnlib-live').length === 5")
+    page.wait_for_timeout(2500)
+    assert page.locator("[data-hole]").count() == 0 and any(b"data-part" in message for message in received)
 
 
 @on_page_of(("classic", "00_start_here"))

@@ -40,6 +40,7 @@ def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
     problems = opened(page, built(name))
     found = page.evaluate("ask.lecture()")
     assert problems == [] and found["faults"] == []
+    assert page.evaluate("ask.borrowed()") == []
     assert found["smallest"]["size"] >= 17.99, found["smallest"]
     assert MOST[name] / 2 < found["count"] <= MOST[name]
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1

@@ -62,6 +62,7 @@ def test_every_slide_fits(new_page, tmp_path, path):
     page.wait_for_selector(".reveal.ready")
     found = page.evaluate("ask.slides()")
     assert problems == [] and found["faults"] == []
+    assert page.evaluate("ask.borrowed()") == []
     assert found["smallest"]["code"] >= 18 and found["smallest"]["prose"] >= 24
     revived = page.locator("[data-attnlib] .attnlib-live").count()
     assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != "03_scaling")
@@ -116,4 +117,4 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
         assert before != after
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert problems == [] and stills.count()
-    assert page.evaluate("ask.fitsAcross()")
+    assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.borrowed()") == []
