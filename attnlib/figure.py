@@ -83,10 +83,11 @@ def svg(figure: Figure) -> str:
     >>> svg(subplots(1, 2)[0]).count("<svg ")
     3
     """
-    written, dpi, gids = io.StringIO(), figure.dpi, [ax.get_gid() for ax in figure.axes]
+    named = [artist for ax in figure.axes for artist in (ax, ax.yaxis)]
+    written, dpi, gids = io.StringIO(), figure.dpi, [artist.get_gid() for artist in named]
     figure.dpi = 72
-    for k, ax in enumerate(figure.axes):
-        ax.set_gid(str(k))
+    for k, artist in enumerate(named):
+        artist.set_gid(f"{k // 2}{' rows' * (k % 2)}")
     try:
         with rc_context({"svg.hashsalt": "attnlib", "image.composite_image": False}):
             width, height = 72 * figure.get_size_inches()
@@ -96,25 +97,31 @@ def svg(figure: Figure) -> str:
             renderer.finalize()
     finally:
         figure.dpi = dpi
-        for ax, gid in zip(figure.axes, gids, strict=True):
-            ax.set_gid(gid)
+        for artist, gid in zip(named, gids, strict=True):
+            artist.set_gid(gid)
     body = written.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]  # the first are matplotlib's own styles
     body = re.sub(r"\n\s*|<!-- words -->", "", body)
     body = re.sub("<[^!][^>]*>", _shortened, body)
-    columns = [""] * len(pieces)
-    for number, part in re.findall("<!-- (.*?) -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
+    columns, rows = [""] * len(pieces), {}
+    for number, axis, part in re.findall("<!-- (.*?)( rows)? -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
         columns[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
+        if axis and "<text" in part:
+            rows[number] = part
     whole, high = Bbox.union([box for _, box in pieces]), renderer.height
     x, y, wide, tall = _place(whole, high)
-    inside = [
-        '<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}">'.format(*_place(box, high))
-        for _, box in pieces
-    ]
+    inside = ""
+    places = [_names_of_rows(figure, rows, held, pieces) for held, _ in pieces]
+    for (_, box), part, (names, left) in zip(pieces, columns, places, strict=True):
+        for number in rows:
+            if any(f'data-of="{number}"' in other for other, _ in places):
+                part = part.replace(rows[number], f'<g data-names="{number}">{rows[number]}</g>')
+        place = 'x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}"'.format(*_place(box, high))
+        wider = ' data-rows="{} {} {} {}"'.format(*_place(Bbox([(left, box.y0), box.max]), high)) if names else ""
+        inside += f"<svg {place}{wider}>{part}{names}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
         f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{STYLE}'
-        + "".join(f"{start}{part}</svg>" for start, part in zip(inside, columns, strict=True))
-        + "</svg>"
+        f"{inside}</svg>"
     )
 
 
@@ -139,6 +146,25 @@ def _pieces(figure, renderer):
     return [*pieces, *([((), Bbox.union(beside).padded(PAD))] if beside else [])]
 
 
+def _names_of_rows(figure, rows, held, pieces):
+    """Return places for what names the rows of axes that leave this to those beside them, and their left edge.
+
+    They are empty, and outside of the column. A page that puts the column below another one fills and shows them.
+    """
+    names, left = "", np.inf
+    for ax in (figure.axes[int(k)] for k in held if k not in rows):
+        for number in rows:
+            first = figure.axes[int(number)]
+            place, other = ax.get_position(), first.get_position()
+            shift = 72 * figure.get_figwidth() * (place.x0 - other.x0)
+            same = np.allclose(place.intervaly, other.intervaly) and ax.get_ylim() == first.get_ylim()
+            if ax.axison and same and shift > 0:
+                names += f'<g data-of="{number}" transform="translate({shift:.1f} 0)"/>'
+                left = min(left, shift + next(box.x0 for k, box in pieces if number in k))
+                break
+    return names, left
+
+
 def _place(box, high):
     """Return the left, the top, the width and the height of a box on a page, where down is not up."""
     return tuple(round(value, 1) for value in (box.x0, high - box.y1, box.width, box.height))
@@ -158,11 +184,13 @@ class _Words(RendererSVG):
         self.written = written
 
     def open_group(self, s, gid=None):
-        if s == "axes":
-            self.writer.comment(gid or "")
+        if gid and s in ("axes", "matplotlib.axis"):
+            self.writer.comment(gid)
+            self.axes = gid.split()[0]
 
     def close_group(self, s):
-        self.open_group(s)
+        if s in ("axes", "matplotlib.axis"):
+            self.writer.comment(self.axes if s != "axes" else "")
 
     def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
         colour, turn = colors.to_hex(gc.get_rgb()), np.deg2rad(angle)

@@ -234,6 +234,19 @@ def test_numbers_too_wide_for_two_decimals_have_one():
     assert ">-1.3<" in view.picture.value and ">-1.28<" not in view.picture.value
 
 
+def test_the_line_of_the_query_does_not_show_through_cells_without_numbers():
+    """Notebook 02: its output has none. Beside V, which has, it was dark on a dark page."""
+    example = al.examples.SENTENCE
+    view = live.flow(al.attention_trace(*example.project()), x=example.x, queries=WORDS, query=3)
+    places = [g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.find("rect") is not None]
+    pale = [(g, [cell for cell in g.find("g").iter("rect") if cell.get("opacity")]) for g in places if g.find("g")]
+    (ground, cells), *more = [(g.find("rect"), cells) for g, cells in pale if cells]
+    assert len(cells) == example.project()[2].size and not more
+    assert ground.get("fill") == colours.palette(colours.VALUE)[0][0] and ground.get("opacity") is None
+    for corner, size in (("x", "width"), ("y", "height")):
+        assert float(ground.get(size)) == max(float(cell.get(corner)) + float(cell.get(size)) for cell in cells)
+
+
 def test_flow_draws_its_matrices_once(monkeypatch):
     view, calls = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 4, 4)))), []
     matrices = svg.flow.matrices

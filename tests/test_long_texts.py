@@ -1,6 +1,7 @@
 """Notebook 14: attention in tiles against torch's own, and what its text says beside the tables."""
 
 import ast
+import re
 from functools import partial
 
 import answers_14
@@ -10,10 +11,10 @@ import torch
 from answers import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from views import TOKENS
+from views import TOKENS, parsed
 
 import attnlib as al
-from attnlib import live
+from attnlib import live, svg
 from attnlib.course import EXERCISES, check
 from attnlib.course.chapters.n14 import tiled
 from attnlib.course.chapters.n14.exercises import on_long_texts
@@ -159,6 +160,19 @@ def test_the_picture_opens_where_one_row_shrinks_and_one_stays():
     assert "Query 4: 1 beats 0. Old sums shrink:" in view.picture.value
     view.choose(query=5)
     assert "does not beat 3" in view.picture.value and "The old sums stay" in view.picture.value
+
+
+def test_both_halves_name_their_rows_and_scores_keep_off_the_frame():
+    scores = np.array([[1.0, -2.0], [-3.0, -1.5]])
+    view = live.tiles(np.eye(2), scores.T * 2**0.5, np.ones((2, 2)))
+    halves = parsed(view.picture.value)
+    for half in halves:
+        assert [t.text for t in half.iter("text") if re.fullmatch(r"q\d", t.text or "")] == ["q0", "q1"]
+    frame = next(rect for rect in halves[0].iter("rect") if rect.get("stroke") == "#fff")
+    left, wide, line = (float(frame.get(name)) for name in ("x", "width", "stroke-width"))
+    (score,) = (text for text in halves[0].iter("text") if text.text == "-1.5")
+    middle, half = float(score.get("x")), svg.width("-1.5", float(score.get("font-size"))) / 2
+    assert left + line / 2 <= middle - half and middle + half <= left + wide - line / 2
 
 
 # --- a needle and a crowd

@@ -383,6 +383,8 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
     ground, stripe = "#FFF3C4", "#B00020"
     looks = {colours.rgb(ground), colours.rgb(stripe)}
     before = {colours.rgb(colours.MASKED), colours.rgb(colours.HATCH)}
+    style = pathlib.Path(frames.__file__).with_name("view.css").read_text("utf-8")
+    assert f'[fill="{colours.MASKED}" i]' in style and f'[stroke="{colours.HATCH}"]' in style  # for dark pages
     monkeypatch.setattr(colours, "MASKED", ground)
     monkeypatch.setattr(colours, "HATCH", stripe)
     svg.hatch.cache_clear()
@@ -470,6 +472,30 @@ def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_th
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bar.get("href").split(",")[1]))))[:, 0, :3]
     turned = float(re.findall(r"[-\d.]+", bar.get("transform"))[3]) < 0
     assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
+
+
+def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
+    figure = plot.head_grid(np.ones((4, 2, 2)) / 2, queries=["north", "south"], columns=2)
+    _, (first, second) = in_svg(figure)
+    names = [group for group in first.iter(f"{SVG}g") if group.get("data-names")]
+    words = [[text.text for text in group.iter(f"{SVG}text")] for group in names]
+    assert words == [["north", "south", "queries (rows)"]] * 2  # of two maps
+    places = {place.get("data-of"): place.get("transform") for place in second.iter(f"{SVG}g") if place.get("data-of")}
+    assert {*places} == {group.get("data-names") for group in names} and first.get("data-rows") is None
+    at, wider = (list(map(float, second.get(box).split())) for box in ("viewBox", "data-rows"))
+    shift = float(places["0"][10:].split()[0])
+    (plate,) = (text for text in names[0].iter(f"{SVG}text") if text.text == "queries (rows)")
+    assert wider[0] < float(plate.get("x")) - 9 + shift < at[0] and wider[0] + wider[2] == pytest.approx(
+        at[0] + at[2], abs=0.2
+    )
+    _, (left, right) = plot.subplots(1, 2)
+    left.plot([0, 1])
+    right.plot([0, 2])  # another scale, with numbers of its own
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
+    right.set_yticks([])
+    _, columns = in_svg(left.figure)
+    assert [column.get("data-rows") for column in columns] == [None, None]
 
 
 def test_a_legend_of_a_whole_figure_is_a_part_of_its_own():

@@ -12,6 +12,7 @@ import pytest
 
 matplotlib.use("agg")
 
+from matplotlib.transforms import Bbox
 from PIL import Image
 from views import KEYS, QUERIES, TEXT, WORDS, attend, compared, next_word, one_row, parsed, read, strip, tags, ways
 
@@ -19,7 +20,7 @@ import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
-from attnlib.live.still import figure
+from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
 
 
@@ -155,6 +156,18 @@ def test_a_value_of_zeros_has_a_hollow_ribbon_and_all_together_are_as_wide_as_th
     feet = [[float(x) for x in re.findall(r"[\d.]+", path.get("d"))] for path in ribbons]
     wide = sum(numbers[8] - numbers[6] for numbers in feet)
     assert wide == pytest.approx(108, abs=0.3)
+
+
+def test_no_ribbon_of_one_row_crosses_a_word():
+    for root in parsed(one_row().picture.value):
+        ribbons = [path for path in root.iter("path") if "C" in path.get("d") and path.get("d").endswith("Z")]
+        for text in root.iter("text"):
+            words = text.text or ""
+            x, y, size = (float(text.get(name)) for name in ("x", "y", "font-size"))
+            start = {"middle": 0.5, "end": 1}.get(text.get("text-anchor"), 0)
+            wide = svg.width(words, size)
+            box = Bbox.from_bounds(x - start * wide, y - 0.7 * size, wide, 0.7 * size)
+            assert not any(SHAPES["path"](ribbon).intersects_bbox(box) for ribbon in ribbons), words
 
 
 SENTENCES = [

@@ -132,6 +132,29 @@
     window.attnlibScrolls(view);
   };
 
-  document.querySelectorAll(".attnlib-figure").forEach(window.attnlibScrolls);
+  // A column that stands below the others shows what names its rows, too: at its left, where they stand beside it.
+  const namesRows = (figure) => {
+    const shape = (column, box, shows) => {
+      const more = box.split(" ")[2] / column.viewBox.baseVal.width;
+      column.setAttribute("viewBox", box);
+      for (const size of ["--wide", "--least"]) column.style.setProperty(size, more * column.style.getPropertyValue(size));
+      for (const place of column.querySelectorAll("[data-of]"))
+        place.replaceChildren(...(shows ? [figure.querySelector(`[data-names="${place.dataset.of}"]`).cloneNode(true)] : []));
+      column.querySelectorAll("[data-of] :is(defs, use)").forEach((mark) => mark.remove());
+    };
+    const columns = [...figure.querySelectorAll(":scope > [data-rows]")].map((svg) => [svg, svg.getAttribute("viewBox")]);
+    const lay = () => {
+      for (const [column, alone] of columns) shape(column, alone, false);
+      for (const [column] of columns)
+        if (column.getBoundingClientRect().top > column.previousElementSibling.getBoundingClientRect().top + 1)
+          shape(column, column.dataset.rows, true);
+    };
+    if (columns.length) new ResizeObserver(lay).observe(figure);
+  };
+
+  for (const figure of document.querySelectorAll(".attnlib-figure")) {
+    namesRows(figure);
+    window.attnlibScrolls(figure);
+  }
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));
 }

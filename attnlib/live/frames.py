@@ -180,8 +180,9 @@ def _changes(roots, at, shape):
     def compare(same):
         nonlocal count
         one = same[at]
-        for name in dict.fromkeys(name for element in same for name in element.attributes):
-            note(count, name, [element.attributes.get(name) for element in same])
+        if any(element.attributes is not one.attributes for element in same):
+            for name in dict.fromkeys(name for element in same for name in element.attributes):
+                note(count, name, [element.attributes.get(name) for element in same])
         # Where children are others, nothing below corresponds: what stands inside is kept whole.
         if len({(tuple(child.name for child in element.children), *element.texts) for element in same}) > 1:
             note(count, "", [element.inside for element in same])
@@ -245,9 +246,16 @@ def _alike(values):
 class _Element:
     """An element of a picture: `texts` stand around its children, and `size` counts the elements inside."""
 
+    __slots__ = ("attributes", "children", "inside", "name", "size", "texts")  # there are hundreds of thousands
+
     def __init__(self, name, attributes):
         self.name, self.children, self.texts, self.inside, self.size = name, [], [], "", 0
-        self.attributes = {name: html.unescape(value) for name, value in ATTRIBUTE.findall(attributes)}
+        self.attributes = _attributes(attributes)
+
+
+@functools.lru_cache(maxsize=10_000)  # most tags are those of the picture before
+def _attributes(text):
+    return {name: html.unescape(value) for name, value in ATTRIBUTE.findall(text)}
 
 
 def _parsed(picture):

@@ -13,9 +13,9 @@ from ..validation import ShapeError
 from .controls import choice
 from .view import LiveView
 
-MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 44, 294  # tokens; pixels of a cell, beside and above the map, of a half
+MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 44, (294, 322)  # tokens; pixels of a cell, beside and above the map, of halves
 LINE_HIGH = 19  # of a line of words
-ENDS = (42, 104, 154, 222, 284)  # where the columns m, factor, z and o end
+ENDS = (72, 134, 184, 250, 312)  # where the columns m, factor, z and o end
 
 
 class _Row(NamedTuple):
@@ -122,6 +122,10 @@ def _pair(o):
     return f"({_short(o[0])}, {_short(o[1])})"
 
 
+def _name(x, y, words, role, held):
+    return svg.tag(x, y, words, role) if held else svg.text(x, y, words, anchor="middle")
+
+
 class _Picture(NamedTuple):
     scores: np.ndarray
     value: np.ndarray
@@ -135,23 +139,26 @@ class _Picture(NamedTuple):
         row = chosen if chosen in now.rows else now.i
         both = zip((self._map(t, now), self._carried(t, now)), self._told(now, row), self._cost(now), strict=True)
         for k, (parts, sentences, cost) in enumerate(both):
-            band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
+            band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE[k]}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
             lines = [*sentences, *[""] * (4 - len(sentences)), cost]
             parts += [svg.text(4, low + 26 + LINE_HIGH * i, line) for i, line in enumerate(lines)]
-            parts.append(svg.target(0, TOP, WIDE, low - TOP, row="query", rows=len(self.scores)))
+            parts.append(svg.target(0, TOP, WIDE[k], low - TOP, row="query", rows=len(self.scores)))
             title = ("the map in tiles", "what each row carries")[k]
             words = " ".join([title, *sentences, cost])
-            halves.append((WIDE, low + 116, title, words, [band, *parts]))
+            halves.append((WIDE[k], low + 116, title, words, [band, *self._queries(now), *parts]))
         return svg.beside(halves)
+
+    def _queries(self, now):
+        """Name the rows of both halves: a narrow page has them below each other."""
+        for k in range(len(self.scores)):
+            yield _name(16, TOP + (k + 0.5) * CELL + 5, f"q{k}", QUERY, k in now.rows)
 
     def _map(self, t, now):
         n, b, parts = len(self.scores), self.size, []
         for k in range(n):
-            x, y = LEFT + (k + 0.5) * CELL, TOP + (k + 0.5) * CELL + 5
-            held, asks = now.j <= k < now.j + b, k in now.rows
-            for words, at, role in ((f"k{k}", (x, 17), KEY), (f"v{k}", (x, 36), VALUE), (f"q{k}", (16, y), QUERY)):
-                on = asks if role == QUERY else held
-                parts.append(svg.tag(*at, words, role) if on else svg.text(*at, words, anchor="middle"))
+            for name, y, role in (("k", 17, KEY), ("v", 36, VALUE)):
+                held = now.j <= k < now.j + b
+                parts.append(_name(LEFT + (k + 0.5) * CELL, y, f"{name}{k}", role, held))
         for step in self.steps:
             if step is not now:
                 how = 'fill="none" stroke-dasharray="3 3"' if step.moved < now.moved else f'fill="{LINE}" opacity="0.3"'
@@ -162,8 +169,8 @@ class _Picture(NamedTuple):
         for r, row in now.rows.items():
             for c, score in enumerate(self.scores[r, now.j : now.j + len(row.terms)].tolist(), now.j):
                 at = LEFT + (c + 0.5) * CELL, TOP + (r + 0.5) * CELL + 5
-                parts.append(svg.text(*at, _short(score, 1), anchor="middle", bold=score == row.after[0]))
-        return [*parts, svg.frame(LEFT + now.j * CELL, TOP + now.i * CELL, b * CELL, b * CELL, LINE)]
+                parts.append(svg.text(*at, _short(score, 1), size=12, anchor="middle", bold=score == row.after[0]))
+        return [*parts, svg.frame(LEFT + now.j * CELL - 2, TOP + now.i * CELL - 2, b * CELL + 4, b * CELL + 4, LINE)]
 
     def _carried(self, t, now):
         """Return m, the factor, z and o of the rows of the tile, and the outputs of those that are done."""

@@ -162,8 +162,8 @@ class LiveView(VBox):
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
         self.picked: dict[str, int | None] = dict(picked or {})
+        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="auto", margin="0"))
         self.picture: Picture = Picture()
-        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse: widgets.Text = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")

@@ -28,7 +28,7 @@ BESIDE = Layout(
     (393, 416, 442), 490,
 )  # fmt: skip
 ABOVE = Layout(
-    374, 706, 18, 352, 27, 42, 92, 85, 8, True, 34, 122, (18, 76), (192, 236, 276, 314), 382, 474, 540,
+    358, 706, 18, 336, 27, 41, 92, 84, 8, True, 34, 122, (18, 76), (192, 236, 276, 314), 382, 474, 540,
     (544, 583, 622), 684,
 )  # fmt: skip
 
@@ -112,6 +112,7 @@ class OneRow:
         for k, (filled, waiting) in enumerate(zip(self.filled, self.waiting, strict=True)):
             elements.append(f'<g data-stage="{k}"{hidden * (k > stage)}>{"".join(filled)}</g>')
             elements.append(f'<g data-waits="{k}"{hidden * (k <= stage)}>{"".join(waiting)}</g>')
+        elements = elements[2:] + elements[:2]  # what names a row stands above the bars
         elements += [one for targets in self.targets[: stage + 1] for one in targets]
         sums = [n.how for part in ("weights", "output", "after")[: max(0, stage - 3)] for n in self.numbers[part]]
         title = f"the row of {self.word}, from its query to what is added"
@@ -220,7 +221,11 @@ class OneRow:
             left, x = right, x - at.value_cell * len(given) / 2
             self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
         self._label(at.value, "value", ", ".join(given) if at.above else "what each gives", VALUE)
-        self._label(at.output, "output", f"what {self.word} takes")
+        takes = f"what {self.word}", "takes"
+        self._label(at.output, "output", "" if at.above else " ".join(takes))
+        for k, words in enumerate(takes if at.above else ()):  # ribbons cross what stands above the output
+            place = middle + at.output_cell * len(given) / 2 + 6, at.output + 10 + 13 * k
+            self._put(0, f'<g opacity="{FAINT}">{text(*place, words, size=12)}</g>')
         look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.output_cell * len(given) / 2
         self._cells(5, "output", x, at.output, at.output_cell, 25, **look)
         self.middle = middle

@@ -221,7 +221,7 @@ for factor in (1, 31.6, 32):
     print(f"attnlib: {al.scaled_dot_product_attention(*large)[0]}")
 
 # %% [markdown]
-# At 31.6 the largest score is 706, and $e^{706}$ is still a float. At 32, $e^{724}$ becomes `inf`, and `inf` divided by a sum
+# At 31.6 the largest scaled score is 706, and $e^{706}$ is still a float. At 32, $e^{724}$ becomes `inf`, and `inf` divided by a sum
 # that is `inf` is `nan`, *not a number*. attnlib's softmax survives both.
 
 # %% [markdown] tags=["exercise"]

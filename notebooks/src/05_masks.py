@@ -176,7 +176,7 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% [markdown]
 # *She* stands last and may look everywhere, so her row did not change. What she takes is added, and she still
-# learns who she is: 0.885. *Anna* sees only herself, so she takes her own value. Early rows of a causal map look sharp only
+# learns who she is: 0.885. *Anna* sees only herself, so she takes her own value. Early rows of a causal map look sharp partly
 # because they have few keys.
 #
 # **`tril` or `triu`?** If True means *may attend*, the causal mask is the lower triangle, `np.tril`. If True means *blocked*, it
@@ -593,7 +593,7 @@ if torch is not None:
 
 # %% [markdown]
 # Of 0, NaN and 0.1, the 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
-# nothing looks wrong. Notebook 07 shows what a NaN does in training.
+# nothing looks wrong. The [casebook](17_casebook.ipynb) has what a NaN does in training.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>

@@ -240,7 +240,7 @@ plot.table(names, rows)
 # the one after it.
 #
 # The model is one attention layer. Each place adds a learned vector of its own, a **position embedding**, because attention does
-# not know where a token stands. Behind the layer one linear layer, the **read-out**, gives each letter a score. There are 32
+# not know where a token stands. Behind the layer one linear layer, the **read-out**, rates each letter. There are 32
 # features, so two heads have 16 each.
 
 # %% jupyter={"source_hidden": true}
@@ -301,8 +301,8 @@ figure = plot.head_grid(maps, titles=titles, width=6.3)
 # A read-out with a **hidden layer** (linear, negative numbers to 0, linear) *can* tell the letters apart. Trained together with
 # it, one head names both in 0.85 of the places at worst in five seeds. Take such a head as it is, and train only a new linear
 # read-out behind it: both are right in 0.10 of the places. Language models do have a hidden layer behind attention. But ask for three
-# letters before and three after: in 600 steps one head and the hidden layer get all six right in 0.14 of the places, eight heads
-# in all. One task, one size, and one seed for all but the five runs: *Controls* has the numbers.
+# letters before and three after: in 600 steps one head and the hidden layer get all six right in 0.14 of the places, and eight heads
+# in every place. One task, one size, and one seed for all but the five runs: *Controls* has the numbers.
 #
 # </details>
 
@@ -383,7 +383,7 @@ for h in (1, 8, 64):
     print(f"{told}   {parameters:,} parameters")
 
 # %% [markdown]
-# Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum block by block and stores no map ([Dao et
+# Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum tile by tile and stores no map ([Dao et
 # al. 2022](../REFERENCES.md#dao-2022)); torch may use one where you say `need_weights=False`.
 #
 # But thin heads are weak. A head with $d_k = 1$ multiplies one number by another. So all its positive queries prefer the

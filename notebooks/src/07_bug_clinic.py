@@ -239,8 +239,8 @@ def steps(module, mask=None):
     q, k, v = module.project(x, x, x)  # (b, h, n, d_k) each
     scores = module.scaled_scores(q, k)  # (b, h, n_q, n_k)
     weights = module.weights(scores, mask)
-    merged = module.merge(weights @ v)  # (b, n_q, embed_dim)
-    return {"q": q, "k": k, "scores": scores, "weights": weights, "merged": merged}
+    before = {"q": q, "k": k, "scaled scores": scores, "weights": weights}
+    return before | {"merged": module.merge(weights @ v)}  # (b, n_q, embed_dim)
 
 
 def compare(sick, mask=None):
@@ -387,8 +387,8 @@ guess_pale = None  # "a", "b" or "c"
 
 # %%
 compare(patient_D)
-ratio = steps(patient_D)["scores"] / steps(cured(patient_D))["scores"]
-print(f"scores: {ratio.min():.4f} to {ratio.max():.4f} times the healthy ones")
+ratio = steps(patient_D)["scaled scores"] / steps(cured(patient_D))["scaled scores"]
+print(f"scaled scores: {ratio.min():.4f} to {ratio.max():.4f} times the healthy ones")
 
 # %%
 predict.pale(guess_pale)
@@ -473,7 +473,7 @@ def off_by(right, Q, K, V, axis=-1):
     return np.abs(weights @ V - right).max()
 
 
-examples = {"identity": IDENTITY, "by hand": KARIM, "asymmetric": ASYMMETRIC}
+examples = {"identity": IDENTITY, "KARIM": KARIM, "asymmetric": ASYMMETRIC}
 for name, case in examples.items():
     q, k, v = case.project()
     right = al.scaled_dot_product_attention(q, k, v)
@@ -483,7 +483,7 @@ for name, case in examples.items():
     print(f"   Q and K swapped: {off_by(right, k, q, v):.4f}")
 
 # %% [markdown]
-# The identity example gives the right output even with the softmax over the queries: that test could not fail. Neither it nor *by hand* sees the swap. **Fix.**
+# The identity example gives the right output even with the softmax over the queries: that test could not fail. Neither it nor `KARIM` sees the swap. **Fix.**
 # `axis=-1`, and an example without such symmetries. For any module, ask whether the weights of each query sum to 1.
 #
 # ## F · A class with the right shape
@@ -571,7 +571,7 @@ print("fixed,  m(query=q, keys=k, values=v): differs by", off)
 #
 # ## All probes at once
 #
-# `diagnose` runs twenty probes on any attention module in torch. It follows the tensors from the inputs to the weights, so it
+# `diagnose` runs 21 probes on any attention module in torch. It follows the tensors from the inputs to the weights, so it
 # needs neither names nor a returned map. Here is what it finds in the class above.
 
 # %%
@@ -715,7 +715,7 @@ verdict
 #
 # **Goal.** Find the case of patient 3, and prove it. *12 minutes, medium.*
 #
-# Its maps are pale, like those of patient D, but `compare` finds its scores right. Try it with the causal mask.
+# Its maps are pale, like those of patient D, but `compare` finds its scaled scores right. Try it with the causal mask.
 
 # %%
 my_patient_3 = None  # a name from sorted(CASES)

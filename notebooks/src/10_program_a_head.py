@@ -252,7 +252,7 @@ def wider(d_k):
 
 
 stops = {"d_k": (width, 64 * width), "still": (width, 8 * width, 64 * width)}
-softer = live.weights_view(wider, **stops, row=3, label="features d_k")
+softer = live.weights_view(wider, **stops, row=3, label="features d_k, divisor follows")
 softer
 
 # %% [markdown]

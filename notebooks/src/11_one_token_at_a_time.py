@@ -233,7 +233,7 @@ plot.table(["seed", "whole", *names], lines)
 #
 # *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
 # drawn one is bold. *temp.* divides the logits of the next word, which makes them sharp or pale. In a running notebook
-# *sentence* draws others, and the last slider does the same inside every head: it divides the scores by $\sqrt{d_k}$.
+# *sentence* draws others. *divide by $\sqrt{d_k}$, $d_k$ =* does the same inside every head, to the scores.
 # The model was trained with $d_k = 8$.
 
 
@@ -611,7 +611,8 @@ timed = smollm.reading(speaker)
 
 # %% tags=["nbval-ignore-output"]
 counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
-ratios = seconds / seconds[:, :1]  # to the pass over one, by round: (rounds, passes)
+rates = timed["numbers"] * counts / seconds / 1e9  # billion a second, (rounds, passes)
+ratios = seconds / seconds[:, :1]  # to the pass over one
 low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
 names = [
     "tokens in a pass",
@@ -636,10 +637,8 @@ def draw_roof(bandwidth, speed):
     ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray", base=2)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
-    rates = timed["numbers"] * counts / seconds / 1e9  # (rounds, passes)
     slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
-    bars = {"yerr": [middle - slow, fast - middle], "fmt": "o", "capsize": 3}
-    ax.errorbar(counts / 4, middle, color="gray", **bars)
+    ax.errorbar(counts / 4, middle, (middle - slow, fast - middle), fmt="o", c="gray")
     for count, *dot in zip(counts, counts / 4, middle):
         ax.annotate(str(count), dot, (8, -5), textcoords="offset points")
     ax.set(xlabel="multiplications for each byte", ylabel="billion a second")

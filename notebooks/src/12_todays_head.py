@@ -346,7 +346,7 @@ _ = ax.axis("off")
 # | window | the work for one token stops growing with the text | Gemma 2, GPT-OSS |
 # | [sink](../REFERENCES.md#heads-of-models) | a query that nothing answers can leave its weight somewhere | GPT-OSS |
 #
-# No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no score exceeds
+# No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
 # $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in the softmax, for a key that is not there and has no value. What
 # these lines do as texts grow is the matter of [notebook 14](14_long_texts.ipynb). In code each is a line or two:
 
@@ -376,21 +376,21 @@ def attend(q, k, v, window=None, softcap=None, sink=None):
 
 # %%
 class Layer:
-    def __init__(self, W, h, h_kv, q_gain=None, k_gain=None, **switches):
-        self.W, self.h, self.h_kv, self.switches = W, h, h_kv, switches
+    def __init__(self, W, h, g, q_gain=None, k_gain=None, **switches):
+        self.W, self.h, self.g, self.switches = W, h, g, switches  # g heads of keys
         self.q_gain, self.k_gain, self.cache = q_gain, k_gain, None
 
     def __call__(self, x):  # (n_new, d_model), what follows the tokens so far
         q = al.split_heads(x @ self.W["W_Q"], self.h)  # (h, n_new, d_k)
-        k, v = (al.split_heads(x @ self.W[W], self.h_kv) for W in ("W_K", "W_V"))
+        k, v = (al.split_heads(x @ self.W[W], self.g) for W in ("W_K", "W_V"))
         if self.q_gain is not None:
             q, k = rms_norm(q, self.q_gain), rms_norm(k, self.k_gain)
         start = 0 if self.cache is None else self.cache[0].shape[-2]
         q, k = rotated(q, start), rotated(k, start)
         if self.cache is not None:
             k, v = (np.concatenate(pair, axis=-2) for pair in zip(self.cache, (k, v)))
-        self.cache = k, v  # (h_kv, n, d_k) each
-        k, v = (np.repeat(y, self.h // self.h_kv, axis=0) for y in (k, v))
+        self.cache = k, v  # (g, n, d_k) each
+        k, v = (np.repeat(y, self.h // self.g, axis=0) for y in (k, v))
         return al.merge_heads(attend(q, k, v, **self.switches)) @ self.W["W_O"]
 
 
@@ -564,7 +564,7 @@ for n in (64, 512):
 # **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
 #
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
-# rotated by $+p\, \omega_c$, as `rotate` does: here the model of 13 decides the direction. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
+# rotated by $+p\, \omega_c$, as `rotate` does: the model of 13 was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
 # $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
 # care if you write into an array: the second feature of a pair needs the first as it was.
 

@@ -169,7 +169,7 @@ verdict
 # %% [markdown]
 # ## Is it the same model?
 #
-# Fluent text is a weak test. So the logits, the scores of all 49,152 next words, are compared with those of the `transformers`
+# Fluent text is a weak test. So the logits of all 49,152 next words are compared with those of the `transformers`
 # library, on the same weights from the same file. No logit differs by 0.0001 or more, and every most likely word is the same.
 # A test of this series makes that comparison. The cache is tested the same way: read *Alice* in chunks, and compare with all
 # tokens at once.
@@ -448,8 +448,8 @@ verdict
 # In notebook 08 two heads learned to copy together. The first tells each token what stood before it. The second looks for the
 # token after the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
 #
-# The test is the same: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying*
-# measures how much the second copy looks at the token that followed last time.
+# The test is easier than that of 08, where a fixed distance does not do: 40 random tokens, twice in a row. Only the first copy
+# can tell what comes in the second. *Copying* measures how much the second copy looks at the token that followed last time.
 
 # %%
 for (layer, head), (least, most) in zip(

@@ -36,7 +36,7 @@ view
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 13)* Many heads of the language model put much weight on the first token of a text. Why?
+# **1.** *(notebook 13)* Many heads of the language model put much weight on the first token of a text. What is one reason?
 #
 # - **a** a row with no fitting key would be NaN
 # - **b** each row sums to 1, so weight that no word should get must go somewhere
@@ -48,7 +48,7 @@ view
 # - **b** it changes, because both angles change
 # - **c** it stays
 #
-# **3.** *(notebook 06)* A fused kernel computes attention block by block. What can it not give you?
+# **3.** *(notebook 06)* A fused kernel computes attention tile by tile. What can it not give you?
 #
 # - **a** the map of weights
 # - **b** the exact output
@@ -123,32 +123,32 @@ print(f"{'output not rescaled, keys forwards':34}", forwards)
 
 
 # %%
-def tile(q, k, i, j, b):
-    s = q[i : i + b] @ k[j : j + b].T / np.sqrt(q.shape[-1])  # (b, b): all there is
+def tile(q, k, i, j, size):
+    s = q[i : i + size] @ k[j : j + size].T / np.sqrt(q.shape[-1])  # all there is
     later = np.arange(j, j + s.shape[1]) > np.arange(i, i + s.shape[0])[:, None]
     return np.where(later, -np.inf, s)
 
 
 # %%
-def forward(q, k, v, b):
+def forward(q, k, v, size):
     o, L = np.zeros((len(q), v.shape[1])), np.zeros((len(q), 1))
-    for i in range(0, len(q), b):
-        now, m, z = slice(i, i + b), -np.inf, 0.0
-        for j in range(0, i + b, b):  # further tiles lie above the diagonal
-            s = tile(q, k, i, j, b)
-            new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (b, 1)
+    for i in range(0, len(q), size):
+        now, m, z = slice(i, i + size), -np.inf, 0.0
+        for j in range(0, i + size, size):  # further tiles lie above the diagonal
+            s = tile(q, k, i, j, size)
+            new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (size, 1)
             factor, e = np.exp(m - new), np.exp(s - new)
             z = factor * z + e.sum(axis=-1, keepdims=True)
-            m, o[now] = new, factor * o[now] + e @ v[j : j + b]
+            m, o[now] = new, factor * o[now] + e @ v[j : j + size]
         o[now], L[now] = o[now] / z, m + np.log(z)  # L: section 3
     return o, L
 
 
 # %%
 whole = al.scaled_dot_product_attention(Q8, K8, V8, is_causal=True)
-for b in (1, 2, 4, 8):
-    off = np.abs(forward(Q8, K8, V8, b)[0] - whole).max()
-    print(f"tiles of {b}: differs by {off:.10f}")
+for size in (1, 2, 4, 8):
+    off = np.abs(forward(Q8, K8, V8, size)[0] - whole).max()
+    print(f"tiles of {size}: differs by {off:.10f}")
 
 # %% [markdown] tags=["predict"]
 # Nothing is approximated. What changes is where the numbers are. A processor computes in a small fast memory, and texts lie in a
@@ -164,11 +164,11 @@ guess_tile_size = None  # "a", "b" or "c"
 
 
 # %%
-def counted(n, d_k, d_v, b):
-    moved, held = 0, b * (2 * d_k + 2 * d_v + 2) + b * b  # q, k, v, o; m, z; scores
-    for i in range(0, n, b):
-        moved += b * (d_k + d_v)  # queries come, outputs go
-        moved += (i // b + 1) * b * (d_k + d_v)  # keys and values of each tile
+def counted(n, d_k, d_v, size):
+    moved, held = 0, size * (size + 2 * (d_k + d_v + 1))  # scores; q, k, v, o, m, z
+    for i in range(0, n, size):
+        moved += size * (d_k + d_v)  # queries come, outputs go
+        moved += (i // size + 1) * size * (d_k + d_v)  # keys and values of each tile
     return held, moved
 
 
@@ -177,7 +177,7 @@ def with_the_map(n, d_k, d_v):  # Q, K, V come; scores go, come; weights, too; O
 
 
 # %%
-rows = [(f"tiles of {b}", *counted(8, 4, 2, b)) for b in (1, 2, 4, 8)]
+rows = [(f"tiles of {size}", *counted(8, 4, 2, size)) for size in (1, 2, 4, 8)]
 rows += [("the whole map", *with_the_map(8, 4, 2))]
 plot.table(["8 tokens", "numbers held", "numbers moved"], rows)
 
@@ -266,25 +266,25 @@ print(f"the mean of the two outputs:      differs by {mean:.4f}")
 # %% [markdown]
 # ## 4 · Back through the tiles
 #
-# The gradient needs the weights $W$ again, and they were forgotten. But $L$ was kept, one number for each query. A weight is
+# The gradient needs the weights $A$ again, and they were forgotten. But $L$ was kept, one number for each query. A weight is
 # $e^{s - L}$, so the backward pass computes a tile of scores once more, and its weights follow without any search for a maximum.
 # With $g$ for the gradient of the loss:
 #
-# - $g_V = W^T g_O$ and $g_W = g_O V^T$, since the output is $WV$;
-# - $g_S = W (g_W - D)$, where $D$ of a query is $g_O \cdot o$: this is the derivative of a softmax;
+# - $g_V = A^T g_O$ and $g_A = g_O V^T$, since the output is $AV$;
+# - $g_S = A (g_A - D)$, where $D$ of a query is $g_O$ dot its output: this is the derivative of a softmax;
 # - $g_Q = g_S K / \sqrt{d_k}$ and $g_K = g_S^T Q / \sqrt{d_k}$.
 
 
 # %%
-def backward(q, k, v, o, L, g_o, b):
+def backward(q, k, v, o, L, g_o, size):
     g_q, g_k, g_v = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
     D = (g_o * o).sum(axis=-1, keepdims=True)  # (n, 1)
-    for i in range(0, len(q), b):
-        for j in range(0, i + b, b):
-            rows, cols = slice(i, i + b), slice(j, j + b)
-            W = np.exp(tile(q, k, i, j, b) - L[rows])  # (b, b), exact at once
-            g_s = W * (g_o[rows] @ v[cols].T - D[rows]) / np.sqrt(q.shape[-1])
-            g_v[cols] += W.T @ g_o[rows]
+    for i in range(0, len(q), size):
+        for j in range(0, i + size, size):
+            rows, cols = slice(i, i + size), slice(j, j + size)
+            A = np.exp(tile(q, k, i, j, size) - L[rows])  # (size, size), exact at once
+            g_s = A * (g_o[rows] @ v[cols].T - D[rows]) / np.sqrt(q.shape[-1])
+            g_v[cols] += A.T @ g_o[rows]
             g_q[rows] += g_s @ k[cols]
             g_k[cols] += g_s.T @ q[rows]
     return g_q, g_k, g_v
@@ -391,7 +391,7 @@ def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
 
 
 # %% [markdown]
-# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Go back to 64, and
+# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Go back to 64 with both, and
 # make the outlier ten times as long: set *outlier* to 10.
 
 
@@ -439,7 +439,7 @@ for d_k in (4, 16, 64):
 #
 # **Goal.** Write the step of one tile, for several queries at once. *12 minutes, medium.*
 #
-# `my_online(tiles)`: `for s, v in tiles` hands out scores $(n_q, b)$ and values $(b, d_v)$, always of the same queries. Return
+# `my_online(tiles)`: `for s, v in tiles` hands out scores $(n_q, size)$ and values $(size, d_v)$, always of the same queries. Return
 # $(n_q, d_v)$, what softmax of all scores times all values gives. As on a GPU, there is memory for one tile: you go through them
 # once, and when the next tile comes, zeros are written over the last one. Scores may be near 1000 or near -1000. A blocked key has
 # the score $-\infty$. A row may begin with blocked keys, and a row may attend to nothing: its output is 0.
@@ -460,7 +460,7 @@ verdict
 # ```python
 # def my_online(tiles):
 #     m, z, o = -np.inf, 0.0, 0.0
-#     for s, v in tiles:  # (n_q, b), (b, d_v)
+#     for s, v in tiles:  # (n_q, size), (size, d_v)
 #         new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (n_q, 1)
 #         safe = np.where(new > -np.inf, new, 0.0)  # a row without a key so far
 #         factor, e = np.exp(m - safe), np.exp(s - safe)
@@ -592,6 +592,7 @@ mine.keep(my_tiled)
 # **Remember.** A softmax needs no map: a maximum, a sum and an output for each query, rescaled when the maximum rises. Tiles of
 # queries and keys hold a fixed amount, and large ones move less. The logsumexp of a row is enough to merge parts and to compute
 # the weights again on the way back. A longer text changes no score, but it enlarges the crowd.
+# Next: [15, two texts](15_two_texts.ipynb).
 
 # %% [markdown]
 # ## Controls

@@ -314,7 +314,7 @@ for d_k in D_KS:
         found.append(dates.share_right(written, new))
     rows.append((str(d_k), *found))
 names = ["cross-attention alone", "all three"]
-plot.table(["divided by the root of", *names], rows, tint=names)
+plot.table(["divided by the root of", *names], rows, places=3, tint=names)
 
 # %%
 predict.sharp_or_pale(guess_sharp)

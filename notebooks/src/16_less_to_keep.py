@@ -452,7 +452,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Few keys are read, and all are kept
+# ### Few keys count, and all are kept
 
 # %%
 chosen = my_best_keys if verdict.passed else best_keys
@@ -615,11 +615,11 @@ def price(name, size, **functions):
 live.price([*points, *MINE_TOO])
 
 # %% [markdown]
-# Fewer bits buy much: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each of the three texts. (Keys per
-# feature without groups lie lower still, but their scales know the whole text in advance.) A window of 16 and the first
+# Fewer bits buy much: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each of the three texts. (For the same bytes keys per
+# feature without groups lose less still, but their scales know the whole text in advance.) A window of 16 and the first
 # token keeps less than groups in 2 bits, and costs less on two of the texts. Windows lose
-# most on the code, and without the first token they lose more on all three. The best keys are not in this picture, because they save
-# reading, not keeping.
+# most on the code, and without the first token they lose more on all three. The best keys, guessed, save reading, not keeping, so
+# they are not in this picture.
 #
 # With the model, add a point of your own. `attention` is any function that attends. Its bytes are yours to count, for instance with
 # `bytes_kept(tokens, features, bits, axis)`, which knows one head:
@@ -657,7 +657,7 @@ if speaker:
 #    unseen.)
 #
 # **Remember.** Softmax does not see what all keys share, so it need not be kept. In few bits keys want a scale per feature, values one
-# per token. The best keys save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
+# per token. Guessed keys save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
 # but for the rotation. Each saving has a price, and one text is not enough to tell it.
 #
 # Next: [17, the casebook](17_casebook.ipynb), to look things up.

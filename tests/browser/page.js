@@ -120,12 +120,27 @@ window.ask = {
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
   ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  // What is painted: stripes are lines, all else has a ground.
+  painted: (parts) =>
+    parts.map((part) => {
+      const { fill, stroke } = getComputedStyle(part);
+      return (part.matches("[stroke], [style*='fill:#767676']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
+    }),
   // A tinted number and its ground.
   tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>
     [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,
+  // Of each column that leaves the names of its rows to the one beside it: whether it begins a line, and shows them.
+  namesOfRows: () =>
+    [...document.querySelectorAll(".attnlib-figure > [data-rows]")].map((column) => {
+      const [box, before] = [column, column.previousElementSibling].map((one) => one.getBoundingClientRect());
+      const names = [...column.querySelectorAll("[data-of] text")].map((name) => name.getBoundingClientRect());
+      return [box.top > before.top + 1, names.length > 1 && names.every((name) => name.left > box.left - 1)];
+    }),
+  cutReadouts: () =>
+    [...document.querySelectorAll(".attnlib-readout")].filter((line) => line.scrollHeight > line.clientHeight + 1).length,
   // Where the controls of each view end, and its picture.
   columns: () =>
     [...document.querySelectorAll(".attnlib-view")].map((view) => {

@@ -3,16 +3,20 @@
 It is built here by .venv-lite, as `make book` builds it, and opened from its files.
 """
 
+import io
 import subprocess
 from itertools import pairwise
 
 import nbformat
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from front_end import BIN, ROOT, ends_of, prepared, serious, slider_of
+from PIL import Image
 from test_lite import served
 from test_slides import EVERY, NUMBERS, answered, watched
 
+from attnlib.colours import HATCH, MASKED, contrast, luminance, palette
 from tools.links import address
 from tools.series import SERIES
 
@@ -217,6 +221,27 @@ def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, boo
         assert len(set(bright)) > 5 and bright == sorted(bright, key=lambda x: sign * x)
 
 
+def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_free(new_page, book):
+    page, _ = opened(new_page, book, "05_masks", 1366)
+    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
+    rail = page.locator(".attnlib-control > input").first
+    parts = [f'[fill="{MASKED}" i]', f'[stroke="{HATCH}"], [style*="stroke:{HATCH}"]']
+    parts += [f".attnlib-figure path[style*='fill:#ffffff']{following}" for following in ("", " + text")]
+    for theme in ("light", "dark"):
+        while body.get_attribute("data-theme") != theme:
+            toggle.click()
+        seen = [page.locator(part).evaluate_all("ask.painted") for part in parts]
+        assert all(len(shades) > 1 and len(set(shades)) == 1 for shades in seen)  # figures and live views alike
+        ground, stripe, box, word = (f"#{bytes(map(int, shades[0].split(','))).hex()}" for shades in seen)
+        drawn = np.asarray(Image.open(io.BytesIO(rail.screenshot())).convert("L")).astype(int)
+        filled, rest, around = (drawn[y, x] for y, x in ((len(drawn) // 2, 5), (len(drawn) // 2, -5), (0, 0)))
+        assert abs(filled - around) > abs(rest - around)
+        assert contrast(ground, stripe) > 2.2 and contrast(box, word) > 4.5
+        if theme == "light":
+            assert [ground, stripe, box, word] == [MASKED.lower(), HATCH.lower(), "#ffffff", "#000000"]
+    assert max(luminance(ground), luminance(box)) < luminance(palette()[0][0])
+
+
 @pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
     """And beside each other where there is room for letters that can be read."""
@@ -232,6 +257,24 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     page.set_viewport_size({"width": 1366, "height": 768})
     beside = [len({box["y"] for box in figure.evaluate("ask.places")}) == 1 for figure in figures.all()]
     assert any(beside) and beside == [figure.evaluate("ask.hasRoom") for figure in figures.all()]
+
+
+@pytest.mark.parametrize("name", ["04_pytorch_module", "09_a_real_model"])
+def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
+    page, _ = opened(new_page, book, name)
+    for width, below in ((390, True), (1366, False), (390, True)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        begins, shows = zip(*page.evaluate("ask.namesOfRows()"), strict=True)
+        assert begins == shows and any(begins) == below
+
+
+def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):
+    page, _ = opened(new_page, book, "13_it_speaks")
+    view = page.locator(".attnlib-still:has(.attnlib-layers)")
+    view.get_by_role("slider", name="layer").press("End")
+    ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke='#fff']", ".attnlib-live"))
+    assert picture["x"] < ring["x"] and ring["x"] + ring["width"] <= picture["x"] + picture["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

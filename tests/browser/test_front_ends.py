@@ -253,6 +253,7 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
     for ends in page.evaluate("ask.columns()"):  # a view is one column: no control overhangs its picture
         assert ends["controls"] <= ends["picture"] + 2, ends
+    assert page.evaluate("ask.cutReadouts()") == 0
     page.set_viewport_size({"width": 1024, "height": 768})
     page.wait_for_timeout(1000)
     calls = page.locator(".attnlib-line").all()

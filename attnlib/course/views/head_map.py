@@ -63,7 +63,10 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
         labels = {"queries": tokens, "keys": tokens, "row": query, "column": key, "attn_mask": attn_mask}
         chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
         words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(readings, quote=False)}</div>'
-        return panel([svg.heads(tables[name], layer, head, name)], {}) + chosen + words, {title: shown}
+        grid = svg.heads(tables[name], layer, head, name)
+        if len(tables[name]) > 12:  # else a phone has room for it
+            grid = f'<div class="attnlib-layers">{grid}</div>'
+        return panel([grid], {}) + chosen + words, {title: shown}
 
     return live.LiveView(
         {"measured": buttons("measured", list(tables), next(iter(tables)))},

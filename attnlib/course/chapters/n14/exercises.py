@@ -136,9 +136,9 @@ class _Online(Function):
 EXERCISES = (
     _Online(
         "online_softmax",
-        "online_softmax(tiles) -> (n_q, d_v): tiles hands out (scores (n_q, b), values (b, d_v)), always of the same "
-        "queries, tile by tile, once; each is overwritten when the next one comes. The result is softmax(all scores) @ "
-        "all values. -inf marks a blocked key; a row in which every key is blocked gives 0.",
+        "online_softmax(tiles) -> (n_q, d_v): tiles hands out (scores (n_q, size), values (size, d_v)), always of the "
+        "same queries, tile by tile, once; each is overwritten when the next one comes. The result is softmax(all "
+        "scores) @ all values. -inf marks a blocked key; a row in which every key is blocked gives 0.",
         (
             "Carry three things a row: the largest score m, the sum z of exp(s - m), and o, the sum of exp(s - m) v.",
             "If the maximum of a row rises from m to new, everything so far is too large by exp(new - m).",
