@@ -146,12 +146,14 @@ def calls_into_libraries(names):
                 ours = frame.f_code.co_filename.startswith(_PACKAGE)
                 seen.update(() if ours and not of_torch[1] else [of_torch])
 
-    before = sys.getprofile()
+    if sys.getprofile():  # %prun watches already, and one can
+        yield seen
+        return
     sys.setprofile(watch)
     try:
         yield seen
     finally:
-        sys.setprofile(before)
+        sys.setprofile(None)
 
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
