@@ -261,19 +261,12 @@ def matrix(
     True
     """
     n, m = values.shape
-    shades = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
-    painted = [shades[level] for level in scale]
-    if tint:  # view.css darkens the ground of a dark page
-        least_seen = 0.06 if clear else 0
-        painted = [
-            (f'{tint}" opacity="{least_seen + (1 - least_seen) * level / 255:.2f}', ink)
-            for level, (_, ink) in zip(scale, painted, strict=True)
-        ]
+    painted = _painted(scale, tint, 0.06 if clear else 0)
     hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
@@ -298,6 +291,19 @@ def matrix(
     )
 
 
+def _painted(scale, tint, least):
+    """Return for each level (fill, ink); a tint covers what is below it, at `least` so much."""
+    shades = palette(tint)
+    if tint is None:
+        return [shades[level] for level in scale]
+    return [(f'{tint}" opacity="{least + (1 - least) * level / 255:.2f}', shades[level][1]) for level in scale]
+
+
+def _pale(wide, high):
+    """Return the ground of cells in the colour of a role: view.css darkens it on a dark page."""
+    return f'<rect x="0" y="0" width="{wide:g}" height="{high:g}" fill="{palette(KEY)[0][0]}"/>'
+
+
 @lru_cache(maxsize=16, typed=True)  # each holds a whole matrix
 def _at(rows, columns, side, high, names):
     """Return for each cell what no value changes: its rectangle up to the colour, its name, and its number's place."""
@@ -310,11 +316,6 @@ def _at(rows, columns, side, high, names):
         for i, row in enumerate(rows)
         for j, column in enumerate(columns)
     ]
-
-
-def _pale(wide, high):
-    """Return the ground of cells in the colour of a role: view.css darkens it on a dark page."""
-    return f'<rect x="0" y="0" width="{wide:g}" height="{high:g}" fill="{palette(KEY)[0][0]}"/>'
 
 
 def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=None):
