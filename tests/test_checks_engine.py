@@ -219,12 +219,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a copy of the 
 
 
 @linux
+@pytest.mark.slow
 def test_a_loop_in_c_is_stopped():
     printed = run("softmax", "lambda x, axis=-1: sum(range(10**11))")
     assert "did not finish within 1 seconds" in printed
 
 
 @linux
+@pytest.mark.slow
 def test_a_loop_in_c_is_found_where_it_starts():
     printed = run(
         "attention_scores", "lambda q, k: q @ k.T if q.ndim == 2 and q.dtype == float else sum(range(10**11))"
@@ -273,6 +275,7 @@ print(check.softmax(answer))
 
 
 @linux
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", ["time.sleep(0.01)", "sum(range(1000))", "time.sleep(1000)"])
 def test_a_loop_that_swallows_every_exception_is_stopped(wait):
     code = SWALLOWS.format(wait=wait)
@@ -351,6 +354,7 @@ def test_torch_with_threads_can_be_rehearsed():
 
 
 @linux
+@pytest.mark.slow
 def test_a_copy_ends_though_the_notebook_was_killed():
     code = (
         "import os, signal, threading; from attnlib.course.engine.sandbox import rehearse\n"

@@ -1,5 +1,6 @@
 """What a check says: to odd answers, about numbers and errors, and how a verdict looks."""
 
+import cProfile
 import decimal
 import fractions
 import sys
@@ -344,6 +345,16 @@ def test_what_computes_in_torch_or_scipy_passes_with_a_remark():
     exec(compile(code, "site-packages/scipy/special/_logsumexp.py", "exec"), names)  # scipy itself is not installed
     verdict = check.softmax(lambda x, axis=-1: names["softmax"](x.swapaxes(axis, -1), -1).swapaxes(axis, -1))
     assert verdict.passed and "Remark: scipy's own softmax does the work here." in verdict.message
+
+
+def test_a_profiled_check_answers_and_the_profile_goes_on():
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        assert check.softmax(lambda x, axis=-1: al.softmax(x, axis)).passed
+        assert sys.getprofile() is profile
+    finally:
+        profile.disable()
 
 
 # --- the library's own

@@ -147,6 +147,7 @@ def test_a_class_ends_in_its_time_with_a_failure():
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
 
 
+@pytest.mark.slow
 def test_a_hub_ends_what_it_started_and_nothing_else(tmp_path):
     """Its server has lost its parent, and neither heeds the signal to end."""
     hub = object.__new__(Hub)

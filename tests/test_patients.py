@@ -481,6 +481,7 @@ def aliased(module, x):
     return off[:, :-1].abs().max()
 
 
+@pytest.mark.slow
 def test_a_slow_probe_is_not_called_endless(monkeypatch):
     monkeypatch.setattr(patients, "TIME_LIMIT", 1.0)
     assert patients.try_probe(slow).passed

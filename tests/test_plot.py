@@ -383,6 +383,8 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
     ground, stripe = "#FFF3C4", "#B00020"
     looks = {colours.rgb(ground), colours.rgb(stripe)}
     before = {colours.rgb(colours.MASKED), colours.rgb(colours.HATCH)}
+    style = pathlib.Path(frames.__file__).with_name("view.css").read_text("utf-8")
+    assert f'[fill="{colours.MASKED}" i]' in style and f'[stroke="{colours.HATCH}"]' in style  # for dark pages
     monkeypatch.setattr(colours, "MASKED", ground)
     monkeypatch.setattr(colours, "HATCH", stripe)
     svg.hatch.cache_clear()

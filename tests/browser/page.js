@@ -120,6 +120,12 @@ window.ask = {
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
   ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  // What is painted: stripes are lines, all else has a ground.
+  painted: (parts) =>
+    parts.map((part) => {
+      const { fill, stroke } = getComputedStyle(part);
+      return (part.matches("[stroke], [style*='fill:#767676']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
+    }),
   // A tinted number and its ground.
   tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),

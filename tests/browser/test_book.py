@@ -3,16 +3,20 @@
 It is built here by .venv-lite, as `make book` builds it, and opened from its files.
 """
 
+import io
 import subprocess
 from itertools import pairwise
 
 import nbformat
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from front_end import BIN, ROOT, ends_of, prepared, serious, slider_of
+from PIL import Image
 from test_lite import served
 from test_slides import EVERY, NUMBERS, answered, watched
 
+from attnlib.colours import HATCH, MASKED, contrast, luminance, palette
 from tools.links import address
 from tools.series import SERIES
 
@@ -215,6 +219,27 @@ def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, boo
         cells = page.locator("td[style*=color-mix]").evaluate_all("ask.tints")
         bright = [sum(ground) for _, *ground in sorted(cells)]
         assert len(set(bright)) > 5 and bright == sorted(bright, key=lambda x: sign * x)
+
+
+def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_free(new_page, book):
+    page, _ = opened(new_page, book, "05_masks", 1366)
+    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
+    rail = page.locator(".attnlib-control > input").first
+    parts = [f'[fill="{MASKED}" i]', f'[stroke="{HATCH}"], [style*="stroke:{HATCH}"]']
+    parts += [f".attnlib-figure path[style*='fill:#ffffff']{following}" for following in ("", " + text")]
+    for theme in ("light", "dark"):
+        while body.get_attribute("data-theme") != theme:
+            toggle.click()
+        seen = [page.locator(part).evaluate_all("ask.painted") for part in parts]
+        assert all(len(shades) > 1 and len(set(shades)) == 1 for shades in seen)  # figures and live views alike
+        ground, stripe, box, word = (f"#{bytes(map(int, shades[0].split(','))).hex()}" for shades in seen)
+        drawn = np.asarray(Image.open(io.BytesIO(rail.screenshot())).convert("L")).astype(int)
+        filled, rest, around = (drawn[y, x] for y, x in ((len(drawn) // 2, 5), (len(drawn) // 2, -5), (0, 0)))
+        assert abs(filled - around) > abs(rest - around)
+        assert contrast(ground, stripe) > 2.2 and contrast(box, word) > 4.5
+        if theme == "light":
+            assert [ground, stripe, box, word] == [MASKED.lower(), HATCH.lower(), "#ffffff", "#000000"]
+    assert max(luminance(ground), luminance(box)) < luminance(palette()[0][0])
 
 
 @pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])

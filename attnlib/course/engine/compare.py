@@ -55,7 +55,12 @@ def close(x, y, tolerance):
         return False
     if x.dtype == bool:
         return bool((x == y).all())
-    return bool(near(x, y, 2e-2 if half else tolerance).all())
+    tolerance = 2e-2 if half else tolerance
+    if x.size:  # one number rules out most of what is compared
+        one, other = float(x.flat[-1]), float(y.flat[-1])
+        if abs(one - other) > tolerance * (1 + abs(other)):
+            return False
+    return bool(near(x, y, tolerance).all())
 
 
 def factor_between(x, y):

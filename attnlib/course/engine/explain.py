@@ -44,7 +44,13 @@ def explain(outcomes, expected, probes, mistakes, wrong_outcomes, pairs):
     if nothing_but_nan(outcomes):
         return ()
     outcomes, beside = _apart(outcomes, expected)
-    fitting = [{id} for id, made in wrong_outcomes.items() if any(all_same(outcomes, wrong, probes) for wrong in made)]
+    tried = zip(outcomes, expected, probes, strict=False)
+    place = next((i for i, (f, e, p) in enumerate(tried) if not same(f, e, p.tolerance)), 0)
+
+    def fits(wrong):  # the first difference rules out most
+        return same(outcomes[place], wrong[place], probes[place].tolerance) and all_same(outcomes, wrong, probes)
+
+    fitting = [{id} for id, made in wrong_outcomes.items() if any(map(fits, made))]
     if beside and all_same(outcomes, expected, probes):
         fitting = [set()]
     fitting = fitting or plain(outcomes, expected, probes) or ([] if beside else pairs.fitting(outcomes))

@@ -134,23 +134,26 @@ def calls_into_libraries(names):
     seen = set()
 
     def watch(frame, event, arg):  # runs at every call of the learner's code: the quickest question comes first
-        code = frame.f_code
-        if event == "call" and code.co_name in names:
-            if code.co_filename.startswith(_PACKAGE):
+        if event == "call":
+            code = frame.f_code
+            if code.co_name in names and code.co_filename.startswith(_PACKAGE):
                 seen.add(("attnlib", code.co_name))
-            elif "scipy" in Path(code.co_filename).parts:
+            elif code.co_name in names and "scipy" in Path(code.co_filename).parts:
                 seen.add(("scipy", code.co_name))
-        elif event == "c_call" and "torch" in (arg.__module__ or type(arg.__self__).__module__):
-            name = arg.__name__ if arg.__name__ in names else ""
-            if name or not code.co_filename.startswith(_PACKAGE):
-                seen.add(("torch", name))
+        elif event == "c_call":
+            of_torch = "torch", arg.__name__ if arg.__name__ in names else ""
+            if of_torch not in seen and "torch" in (arg.__module__ or type(arg.__self__).__module__):
+                ours = frame.f_code.co_filename.startswith(_PACKAGE)
+                seen.update(() if ours and not of_torch[1] else [of_torch])
 
-    before = sys.getprofile()
+    if sys.getprofile():  # %prun watches already, and one can
+        yield seen
+        return
     sys.setprofile(watch)
     try:
         yield seen
     finally:
-        sys.setprofile(before)
+        sys.setprofile(None)
 
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
