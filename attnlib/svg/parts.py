@@ -46,7 +46,7 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     `at` is its corner among the pictures of a view that stand beside or below each other, where a still draws them all
     as one; `grow` is by how much it may grow where there is room, `tall` the share of the window's height that it may
     then fill. A part of a picture that grows takes its share of the room: `whole` is the width of all of it. `least`
-    is by how much a part that stands on one line with others may shrink.
+    is the share to which a part may shrink that stands on one line with others.
 
     >>> picture(10, 10, "a < b", "two letters", [])[:36]
     '<svg role="img" viewBox="0 0 10 10" '
