@@ -29,33 +29,117 @@ function zoom(body, picture) {
   return SMALLEST;
 }
 
-// An x in a picture is 13 pixels high, of 768 of the slide, where the words then still stand apart.
+// An x in a picture is 13 pixels high, of 768 of the slide, or as high as all words of its kind have room for. A plate
+// grows with its words.
 const LETTERS = 13;
+const AIR = 0.15, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
 const ratios = {};
 const canvas = document.createElement("canvas").getContext("2d");
 function tall(family) {
   canvas.font = `100px ${family}`;
   return (ratios[family] ??= canvas.measureText("x").actualBoundingBoxAscent / 100);
 }
-function enlarge(section) {
-  const scale = Reveal.isReady() ? Reveal.getScale() : 1;
-  const texts = [...section.querySelectorAll(".picture svg text")].filter((text) => text.getClientRects().length);
-  for (const text of texts) {
-    text.style.fontSize = "";
-    const { fontFamily, fontSize } = getComputedStyle(text), { a, b } = text.getScreenCTM();
-    const larger = (LETTERS * scale) / (parseFloat(fontSize) * Math.hypot(a, b) * tall(fontFamily));
-    if (larger > 1) text.style.fontSize = parseFloat(fontSize) * larger + "px";
+
+// What decides how large a text can be: where it stands, what it stands on, and what is as large as it.
+function measured(text) {
+  const { fontFamily, fontSize, textAnchor, fill, color } = getComputedStyle(text), at = text.getScreenCTM();
+  const { x, y, width: wide } = text.getBBox(), size = parseFloat(fontSize), pixels = size * Math.hypot(at.a, at.b);
+  const shape = text.previousElementSibling, ground = shape?.getBoundingClientRect();
+  const words = text.getBoundingClientRect(), round = shape?.matches("rect[rx], path[d*=Q]");
+  const level = ground?.top < words.bottom && ground.bottom > words.top;
+  const inside = level && ground.left <= words.left + 1 && ground.right >= words.right - 1;
+  const plate = inside && round && ground.width < words.width + 2 * pixels ? shape : null;
+  const figure = text.closest(".attnlib-figure"), onCell = figure ? !text.matches(".attnlib-halo") : fill !== color;
+  const role = plate ? "plate" : onCell ? "cell" : figure ? "" : textAnchor;
+  return {
+    text, at, size, pixels, x, wide, plate, ground, words, air: onCell || (figure && plate) ? AIR : 0,
+    foot: text.y.baseVal[0]?.value ?? y + size,
+    anchor: text.x.baseVal[0]?.value ?? x,
+    cell: inside && !plate && onCell && shape.matches("rect, path") ? ground.width / Math.hypot(at.a, at.b) : Infinity,
+    sinks: plate || onCell || textAnchor !== "middle", // it keeps its middle; others stand above or below something
+    most: (LETTERS * (Reveal.isReady() ? Reveal.getScale() : 1)) / (pixels * tall(fontFamily)),
+    kind: [figure ? "" : pixels.toFixed(), fontSize, role].join(),
+    waits: !!text.closest("[visibility=hidden]"), // for an answer, and is never beside the rest
+    frame: text.closest("section"),
+  };
+}
+
+// How much wider and higher a plate is drawn: it is as high as its words, and long enough for them.
+function grown({ ground, words, pixels }, larger) {
+  const along = (side) => Math.max(1, (words[side] * larger + pixels / 2) / ground[side]);
+  return ground.width > ground.height ? [along("width"), larger] : [larger, along("height")];
+}
+
+// The corners of a text, or of its plate, that is drawn `larger`, with some air around it.
+function corners(word, larger, air = word.air) {
+  const { at, size, pixels, x, wide, ground, foot, anchor } = word;
+  const box = (left, top, right, bottom) => [[left, top], [right, top], [right, bottom], [left, bottom]];
+  if (word.plate) {
+    const times = grown(word, larger);
+    const [across, down] = [ground.width, ground.height].map((side, k) => (side * (times[k] - 1)) / 2 + air * pixels);
+    return box(ground.left - across, ground.top - down, ground.right + across, ground.bottom + down);
   }
-  const boxes = texts.map((text) => text.getBoundingClientRect());
-  const waits = texts.map((text) => !!text.closest("[visibility=hidden]")); // for an answer, and is never beside the rest
-  const apart = section.querySelector(".attnlib-figure") ? 4 : -4; // pixels between numbers of cells; views leave room
-  const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) + apart;
-  const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) - a.height / 4;
-  const meet = (a, b) => a !== b && across(a, b) > 0 && down(a, b) > 0;
-  texts.forEach((text, k) => {
-    const slanted = text.getScreenCTM().b && text.getScreenCTM().a;
-    if (text.style.fontSize && !slanted && boxes.some((box, l) => waits[k] === waits[l] && meet(boxes[k], box))) text.style.fontSize = "";
-  });
+  const base = foot + (word.sinks ? (larger - 1) * MIDDLE * size : 0), left = anchor + (x - anchor) * larger;
+  const right = left + wide * larger, [top, bottom] = [base - CAPITAL * size * larger, base + BELOW * size * larger];
+  const local = box(left - air * size, top, right + air * size, bottom);
+  return local.map(([x, y]) => [at.a * x + at.c * y + at.e, at.b * x + at.d * y + at.f]);
+}
+
+// Whether two boxes meet: no side of either of them parts them.
+function meet(one, other) {
+  return [one, other].every((box) =>
+    [1, 3].every((k) => {
+      const side = [box[k][0] - box[0][0], box[k][1] - box[0][1]];
+      const [a, b] = [one, other].map((points) => points.map(([x, y]) => x * side[0] + y * side[1]));
+      return Math.max(...a) > Math.min(...b) && Math.max(...b) > Math.min(...a);
+    }),
+  );
+}
+
+function within(box, frame) {
+  const { left, right, top, bottom } = frame.getBoundingClientRect();
+  return box.every(([x, y]) => x > left - 1 && x < right + 1 && y > top - 1 && y < bottom + 1);
+}
+
+function enlarge(section) {
+  for (const plate of section.querySelectorAll(".picture [style*='scale:']")) plate.style.scale = "";
+  for (const picture of section.querySelectorAll(".picture :is(.attnlib-figure, .attnlib-live)")) {
+    const shown = (text) => text.getClientRects().length && text.textContent.trim();
+    const texts = [...picture.querySelectorAll("svg text")].filter(shown);
+    for (const text of texts) (text.style.fontSize = ""), text.removeAttribute("dy");
+    const words = texts.map(measured), names = new Set(words.map(({ kind }) => kind));
+    const kinds = [...names].map((name) => words.filter(({ kind }) => kind === name));
+    for (const word of words) word.larger = 1;
+    for (const word of words) {
+      const far = corners(word, word.most), here = corners(word, 1, 0);
+      const could = (other) => meet(far, corners(other, other.most)) && !meet(here, corners(other, 1, 0));
+      word.near = words.filter((other) => other !== word && other.waits === word.waits && could(other));
+      word.bound = within(here, word.frame);
+    }
+    const free = (word) => {
+      const box = corners(word, word.larger);
+      if (word.wide * word.larger + 2 * AIR * word.size > word.cell) return false;
+      if (word.bound && !within(box, word.frame)) return false;
+      return !word.near.some((other) => meet(box, corners(other, other.larger)));
+    };
+    const set = (kind, larger) => kind.forEach((word) => (word.larger = larger));
+    for (let growing = kinds; growing.length; )
+      growing = growing.filter((kind) => {
+        const { larger, most } = kind[0];
+        if (larger >= most) return false;
+        set(kind, Math.min(larger + STEP / 5, most));
+        if (kind.every(free)) return true;
+        set(kind, larger);
+      });
+    for (const word of words.filter(({ larger }) => larger > 1)) {
+      const { text, plate, size, sinks, larger } = word;
+      text.style.fontSize = size * larger + "px";
+      if (sinks) text.setAttribute("dy", (larger - 1) * MIDDLE * size);
+      if (!plate) continue;
+      const sides = grown(word, larger), scale = plate.getScreenCTM().b ? sides.reverse() : sides; // one that is turned
+      Object.assign(plate.style, { scale: scale.join(" "), transformBox: "fill-box", transformOrigin: "center" });
+    }
+  }
 }
 
 function fit(section) {

@@ -323,6 +323,7 @@ window.ask = {
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
         if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
       }
+      faults.push(...window.ask.crammed(slide).map((fault) => at + fault));
       for (const picture of slide.querySelectorAll(".body img, .body svg")) {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
@@ -334,6 +335,30 @@ window.ask = {
       }
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };
+  },
+  // Words that leave their plate, numbers of neighbouring cells that touch, and letters of a figure that are alike in the
+  // notebook and differ here.
+  crammed: (slide) => {
+    const shown = (text) => text.getClientRects().length && text.textContent.trim();
+    const texts = [...slide.querySelectorAll(".picture svg text")].filter(shown);
+    const box = new Map(texts.map((text) => [text, text.getBoundingClientRect()]));
+    const plate = ({ previousElementSibling: shape }) => shape?.matches('path[d*=Q], g > rect[rx="3"]:first-child') && shape;
+    const leaves = (a, b) => a.left < b.left || a.right > b.right || a.bottom > b.bottom + 2 || a.top < b.top - 2;
+    const number = (text) => /^-?[\d.]+$/.test(text.textContent) && getComputedStyle(text).textAnchor === "middle";
+    const touch = (a, b) => a.top === b.top && a.left < b.left && b.left - a.right < 2;
+    const kind = (text) => [...["font-size", "text-anchor", "class"].map((name) => text.getAttribute(name)), !!plate(text)].join();
+    const figures = [...slide.querySelectorAll(".attnlib-figure")].flatMap((figure) => {
+      const alike = Object.values(Object.groupBy(texts.filter((text) => figure.contains(text)), kind));
+      return alike.filter((some) => new Set(some.map((text) => getComputedStyle(text).fontSize)).size > 1);
+    });
+    const left = texts.filter((text) => plate(text) && leaves(box.get(text), plate(text).getBoundingClientRect()));
+    const numbers = texts.filter(number);
+    const touching = numbers.filter((text) => numbers.some((other) => touch(box.get(text), box.get(other))));
+    return [
+      ...left.map((text) => `words leave their plate: ${text.textContent}`),
+      ...touching.map((text) => `a number touches the next: ${text.textContent}`),
+      ...figures.map((some) => `letters in two sizes: ${some.map((text) => text.textContent)}`),
+    ];
   },
   // The smallest x of a letter in the pictures of a lecture, in pixels, with its words and its slide.
   letters: () => {
