@@ -67,6 +67,8 @@ def test_the_views_are_alive(new_page, built, name):
             seen.append(stills.nth(i).locator(".attnlib-live").inner_html())
             assert page.evaluate("ask.crammed(Reveal.getCurrentSlide())") == []
         assert seen[0] != seen[1]
+        stills.nth(i).evaluate("ask.toItsStart")  # where bars may be level
+        assert page.evaluate("ask.crammed(Reveal.getCurrentSlide())") == []
 
 
 def test_the_answer_comes_with_two_clicks(new_page, built):
