@@ -158,8 +158,18 @@ def test_the_picture_ends_at_attention_and_counts_as_the_notebook(notebook, size
 def test_the_picture_opens_where_one_row_shrinks_and_one_stays():
     view = live.tiles(*TOKENS)
     assert "Query 4: 1 beats 0. Old sums shrink:" in view.picture.value
-    view.choose(query=5)
+    view.choose(row=1)
     assert "does not beat 3" in view.picture.value and "The old sums stay" in view.picture.value
+
+
+def test_the_row_that_is_told_is_one_of_the_tile():
+    view = live.tiles(*TOKENS)
+    for tile in range(1, 11):
+        for row in (0, 1):
+            picture = parsed(view.draw(tile=tile, row=row)[0])
+            told = next(t.text for half in picture for t in half.iter("text") if (t.text or "").startswith("Query "))
+            rows = [int(t.text[1:]) for t in picture[0].iter("text") if t.get("style") and t.text[:1] == "q"]
+            assert re.match(r"Query (\d)", told)[1] == str(rows[row]) and len(rows) == 2
 
 
 def test_both_halves_name_their_rows_and_scores_keep_off_the_frame():

@@ -167,6 +167,8 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     assert framed.findall(view.picture.value) == [("25", "5")]
     view.mouse.value = json.dumps({"what": "click", "count": 2, "row": "query", "i": 9, "column": "", "j": 0})
     assert f"“John” looks at “When”: {maps[24, 4, 9, 0]:.4f}" in view.picture.value
+    view.choose(query=0)  # it may look at itself alone
+    assert "How much “When” looks at “When”: 270 heads as trained" in read(view)
 
 
 def test_one_s_own_sentence_is_stored_or_needs_the_model():

@@ -205,7 +205,8 @@ class _Call:
             held = [
                 TITLES.get(name) or drawing.named(name) for name, at in place.places.items() if left <= at.x < right
             ]
-            yield svg.picture(right - left, place.high - top, ", ".join(held), words, layers, at=(left, top))
+            options = {"at": (left, top), "least": drawing.LEAST}
+            yield svg.picture(right - left, place.high - top, ", ".join(held), words, layers, **options)
             chosen = f"Query {self.queries[i]}, key {self.keys[j]}, feature {c}"
             words = f"{chosen} of the output {one['output'][i, c]:.4g}."  # the first part tells of all of them
         yield "</div>"

@@ -1,21 +1,6 @@
 // The pictures of a view (frames.py) in a page without a kernel: each still that carries them becomes the picture with a
 // slider. A page without scripts keeps the still. `window.attnlib` is kept once all of them stand in the page.
 {
-  // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does. Where
-  // it goes on, its edge fades.
-  const goesOn = ({ target }) => {
-    const scrolls = getComputedStyle(target).overflowX !== "visible";
-    const hidden = scrolls ? target.scrollWidth - target.clientWidth : 0;
-    if (hidden > 0) target.setAttribute("tabindex", 0);
-    else target.removeAttribute("tabindex");
-    target.classList.toggle("attnlib-goes-on", target.scrollLeft < hidden - 1);
-  };
-  const wide = new ResizeObserver((entries) => entries.forEach(goesOn));
-  window.attnlibScrolls = (box) => {
-    wide.observe(box);
-    box.addEventListener("scroll", goesOn);
-  };
-
   const unpacked = (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
@@ -87,6 +72,11 @@
     const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => moved(k, stop)));
     const controls = parts.map(([control]) => control);
     controls.forEach((control, k) => control.classList.toggle("attnlib-alone", Boolean(knobs[k].alone)));
+    const one = knobs.find(({ alone }) => alone)?.name;
+    if (one && !knobs[0].alone) {
+      const says = `On this page, ${one} resets the controls above it, and they reset ${one}.`;
+      controls.push(made("p", { className: "attnlib-told attnlib-alone", textContent: says }));
+    }
     // A click on a cell, a word or a head takes the nearest stop of what it chooses.
     const chosen = (event) =>
       Object.entries(window.attnlibCells.under(view, event)?.chooses ?? {}).flatMap(([key, wanted]) => {

@@ -53,6 +53,19 @@
 
   window.attnlibMotion = { glide, become, appear };
 
+  // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does. Where
+  // it goes on, its edge fades; of a picture that a kernel draws again and again, that of the element around it.
+  window.attnlibScrolls = (box, edge = box) => {
+    const goesOn = () => {
+      const hidden = getComputedStyle(box).overflowX !== "visible" ? box.scrollWidth - box.clientWidth : 0;
+      if (hidden > 0 && edge === box) box.setAttribute("tabindex", 0);
+      else box.removeAttribute("tabindex");
+      edge.classList.toggle("attnlib-goes-on", box.scrollLeft < hidden - 1);
+    };
+    new ResizeObserver(goesOn).observe(box);
+    box.addEventListener("scroll", goesOn);
+  };
+
   // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
   // narrow pages stands in the page twice, one of them hidden.
   const targets = (box) => [...box.querySelectorAll(".attnlib-target")].filter((target) => target.getClientRects().length);

@@ -176,12 +176,12 @@ def _said(held, row, query, head, d_k, way):
 def _heads(held, query, head):
     """Return the grid of all heads as trained, coloured by how much they look where this head looks most.
 
-    The first word and the one that looks, where heads park, are passed over.
+    The first word and the one that looks, where heads park, are passed over, and words at which no head may look.
     """
     if held.scores is None:
         return ""
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
-    key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
+    key = max(range(len(words)), key=lambda j: (rows[..., j].any(), j not in (0, query), rows[(*head, j)]))
     looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
     title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
     picture = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))

@@ -13,7 +13,7 @@ from .view import LiveView
 
 VECTOR = np.array([1.0] * 4 + [0.0] * 4)  # (d_k,): query and key alike, an arrow of length 1 in each of four pairs
 FARTHEST, MOST = 40, 8  # where the sliders end
-DIAL, GAP, TOP = 112, 18, 50  # pixels of a dial, between two, and above them
+DIAL, GAP, TOP = 112, 18, (70, 14)  # pixels of a dial, between two, and above those of both halves
 
 
 def rotations() -> LiveView:
@@ -55,22 +55,22 @@ def _pairs(x):
 def _picture(query, key, positions):
     pairs = list(zip(_pairs(query).tolist(), _pairs(key).tolist(), strict=True))
     angles = [_between(q, k) for q, k in pairs]
-    heads = [
-        svg.tag(0, 17, f"query at {positions[0]}", QUERY, anchor="start")
-        + svg.tag(DIAL + GAP, 17, f"key at {positions[1]}", KEY, anchor="start"),
-        svg.text(0, 17, f"q.k = {query @ key:.4f}", math=True),
+    head = [
+        svg.tag(0, 17, f"query at {positions[0]}", QUERY, anchor="start"),
+        svg.tag(DIAL + GAP, 17, f"key at {positions[1]}", KEY, anchor="start"),
+        svg.text(0, 40, f"q.k = {query @ key:.4f}", math=True),
     ]
     angles_in_words = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
     words = [f"Query at position {positions[0]}, key at {positions[1]}.", f"q.k = {query @ key:.4f}."]
     wide, panels = 2 * (DIAL + GAP), []
-    for half, head in enumerate(heads):
-        dials = [head]
+    for half, top in enumerate(TOP):
+        dials = [] if half else head
         for i, c in enumerate((2 * half, 2 * half + 1)):
             parts = [svg.text(DIAL / 2, 0, f"pair {c}", anchor="middle"), *_dial(*pairs[c])]
             parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
-            dials.append(f'<g transform="translate({i * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
+            dials.append(f'<g transform="translate({i * (DIAL + GAP)} {top})">{"".join(parts)}</g>')
         between = f"{words[half]} Between them: {', '.join(angles_in_words[2 * half : 2 * half + 2])}"
-        panels.append((wide, TOP + DIAL + 36, "a query and a key that rotate", between, dials))
+        panels.append((wide, top + DIAL + 36, "a query and a key that rotate", between, dials))
     return svg.beside(panels, grow=1.15, whole=2 * wide)
 
 

@@ -51,8 +51,8 @@ def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
     Returns
     -------
     LiveView
-        Controls: tile. It opens where the sums of one row shrink and those of another stay. A click chooses the row
-        whose arithmetic is told. `shown` holds the outputs so far.
+        Controls: tile; row, of the tile: the one whose arithmetic is told. It opens where the sums of one row shrink
+        and those of another stay. A click chooses the row, too. `shown` holds the outputs so far.
 
     Raises
     ------
@@ -87,10 +87,13 @@ def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
     # Open where the sums of one row shrink and those of another stay, with the first of these rows chosen.
     mixed = [{one.shrinks for one in step.rows.values() if one.factor} == {True, False} for step in steps]
     opening = mixed.index(True) if True in mixed else 0
-    at = next((i for i, one in steps[opening].rows.items() if one.shrinks), 0)
+    at = next((k for k, one in enumerate(steps[opening].rows.values()) if one.shrinks), 0)
     labels = [(f"{t} of {len(steps)}", t) for t in range(1, len(steps) + 1)]
     hint = "Move to the next tile. Click one of its rows for the arithmetic of that row."
-    return LiveView({"tile": choice("tile", labels, opening + 1)}, render, picked={"query": at}, hint=hint)
+    rows = choice("row", [(f"{k + 1} of {size}", k) for k in range(size)], at)
+    if size == 1:  # nothing to choose
+        rows.layout.display = "none"
+    return LiveView({"tile": choice("tile", labels, opening + 1), "row": rows}, render, hint=hint)
 
 
 def _steps(scores, value, size, d_k):
@@ -134,15 +137,15 @@ class _Picture(NamedTuple):
     steps: list[_Tile]
 
     def at(self, t, chosen):
-        """Return the picture of tile number `t`: the map at the left, what the rows carry at the right."""
+        """Return the picture of tile number `t`: the map, what its rows carry, the arithmetic of one of them."""
         now, halves, low = self.steps[t - 1], [], TOP + len(self.scores) * CELL
-        row = chosen if chosen in now.rows else now.i
+        row = now.i + chosen
         both = zip((self._map(t, now), self._carried(t, now)), self._told(now, row), self._cost(now), strict=True)
         for k, (parts, sentences, cost) in enumerate(both):
             band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE[k]}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
             lines = [*sentences, *[""] * (4 - len(sentences)), cost]
             parts += [svg.text(4, low + 26 + LINE_HIGH * i, line) for i, line in enumerate(lines)]
-            parts.append(svg.target(0, TOP, WIDE[k], low - TOP, row="query", rows=len(self.scores)))
+            parts.append(svg.target(0, TOP + now.i * CELL, WIDE[k], self.size * CELL, row="row", rows=self.size))
             title = ("the map in tiles", "what each row carries")[k]
             words = " ".join([title, *sentences, cost])
             halves.append((WIDE[k], low + 116, title, words, [band, *self._queries(now), *parts]))

@@ -119,6 +119,7 @@ const begin = () => {
   picture.style.display = 'none';
   const [shown, hidden] = [copied, picture].map(one => one.querySelector('.attnlib-live').parentElement);
   hidden.replaceChildren();
+  window.attnlibScrolls(shown.querySelector('.attnlib-live'), shown);
   new MutationObserver(() => {
     if (!hidden.firstChild) return;
     const fresh = hidden.cloneNode();

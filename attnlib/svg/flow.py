@@ -16,11 +16,11 @@ from . import parts
 from .charts import CELLS, _spacing, cell_side
 from .parts import TIMES, cut, frame, tag, target, text, width
 
-WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 768
+WIDE, LEAST = 852, 0.918  # pixels of the picture at most, and the share to which it may shrink: numbers keep 11
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
-SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 20, 14  # room of a caption; between matrices that meet in a product; around
+SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 11, 14  # room of a caption; between matrices that meet in a product; around
 # words on an arrow; height of a label
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role

@@ -40,18 +40,19 @@ cached = lru_cache(maxsize=1024, typed=True)
 escape = cached(html.escape)
 
 
-def picture(width, height, title, description, parts, *, at=None, grow=1, tall=None, whole=None):
+def picture(width, height, title, description, parts, *, at=None, grow=1, tall=None, whole=None, least=None):
     """Return an <svg> element of this size, with a name and a description for screen readers.
 
     `at` is its corner among the pictures of a view that stand beside or below each other, where a still draws them all
     as one; `grow` is by how much it may grow where there is room, `tall` the share of the window's height that it may
-    then fill. A part of a picture that grows takes its share of the room: `whole` is the width of all of it.
+    then fill. A part of a picture that grows takes its share of the room: `whole` is the width of all of it. `least`
+    is the share to which a part may shrink that stands on one line with others.
 
     >>> picture(10, 10, "a < b", "two letters", [])[:36]
     '<svg role="img" viewBox="0 0 10 10" '
     """
     window = "" if tall is None else f",{100 * tall * width / height:.0f}vh"
-    wide = f'width="{width:.0f}" style="max-width:100%;'
+    wide = f'width="{width:.0f}" style="max-width:100%;{f"min-width:{np.ceil(width * least):.0f}px;" if least else ""}'
     if grow != 1:
         share = 100 * width / (whole or width)
         wide = f'style="min-width:{width:.0f}px;width:min({share:.4g}%,{width * grow:.0f}px{window});'
@@ -69,13 +70,15 @@ def layouts(across, down):
 
 
 def beside(panels, **options):
-    """Return pictures beside each other, below each other on a phone; a panel is what `picture` takes.
+    """Return pictures beside each other on one line, below each other on a phone; a panel is what `picture` takes.
 
     >>> beside([(10, 10, "a", "", []), (10, 10, "b", "", [])]).count('data-at="10 0"')
     1
     """
     lefts = np.cumsum([0, *(width for width, *_ in panels)]).tolist()
-    pictures = (picture(*panel, at=(left, 0), **options) for panel, left in zip(panels, lefts, strict=False))
+    low = max(height for _, height, *_ in panels)
+    corners = [(left, low - height) for left, (_, height, *_) in zip(lefts, panels, strict=False)]
+    pictures = (picture(*panel, at=corner, **options) for panel, corner in zip(panels, corners, strict=True))
     return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 

@@ -61,7 +61,7 @@ for j, letter in enumerate(TEXT):
 for x, digit in zip(digits, written):
     box(ax, x, 0, digit, QUERY)
 _ = ax.set(xlim=(-0.8, len(TEXT) - 0.2), ylim=(-0.5, 2.5))
-_ = ax.set_title("Each digit, and the letter that one of its heads looks at most")
+_ = ax.set_title("Each digit but the 9, and the letter at which a head looks most")
 _ = ax.axis("off")
 
 # %% [markdown]

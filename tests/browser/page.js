@@ -155,6 +155,10 @@ window.ask = {
       return sought.filter((id) => document.getElementById(id)?.closest(".attnlib-figure") !== part.closest(".attnlib-figure"));
     }),
   disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
+  fitsItsOutput: (view) => {
+    const output = view.closest(".jp-OutputArea-output");
+    return output.scrollWidth <= output.clientWidth;
+  },
   isInView: (node) => node.getBoundingClientRect().y >= 0 && node.getBoundingClientRect().y < innerHeight,
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),

@@ -77,6 +77,7 @@ def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, 
     box = target.bounding_box()
     page.mouse.click(box["x"] + 2.5 / 4 * box["width"], box["y"] + 3.5 / 4 * box["height"])
     assert [sliders[name].input_value() for name in sliders] == ["3", "2", "0", "1"]
+    assert page.get_by_text("resets").count() == 0  # here all combine
     page.evaluate(
         "drawn => document.body.insertAdjacentHTML('beforeend', drawn)",
         f'<div id="kernel">{view.draw(query=3, key=2, head=1)[0]}</div>',
@@ -104,6 +105,7 @@ def test_a_word_of_the_ribbons_is_chosen_while_the_slider_stands_where_it_stood(
     assert shows(query=9) and "How much “John” looks at" in page.locator(".attnlib-live").inner_text()
     slider.press("ArrowLeft")
     assert (slider.get_attribute("aria-valuetext"), word.get_attribute("aria-valuetext")) == ("48", "13 “to”")
+    assert page.get_by_text("On this page, query resets the controls above it, and they reset query.").is_visible()
     assert shows(d_k=48) and problems == []
 
 
