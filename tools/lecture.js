@@ -112,7 +112,10 @@ function enlarge(section) {
   for (const picture of section.querySelectorAll(".picture :is(.attnlib-figure, .attnlib-live)")) {
     const shown = (text) => text.getClientRects().length && text.textContent.trim();
     const texts = [...picture.querySelectorAll("svg text")].filter(shown);
-    for (const text of texts) (text.style.fontSize = ""), text.removeAttribute("dy");
+    for (const text of texts) {
+      text.style.fontSize = "";
+      text.removeAttribute("dy");
+    }
     const words = texts.map(measured), names = new Set(words.map(({ kind }) => kind));
     const kinds = [...names].map((name) => words.filter(({ kind }) => kind === name));
     for (const word of words) word.larger = 1;
