@@ -42,23 +42,26 @@ function tall(family) {
 
 // What decides how large a text can be: where it stands, what it stands on, and what is as large as it.
 function measured(text) {
-  const { fontFamily, fontSize, textAnchor, fill, color } = getComputedStyle(text), at = text.getScreenCTM();
+  const { fontFamily, fontSize, textAnchor } = getComputedStyle(text), at = text.getScreenCTM();
   const { x, y, width: wide } = text.getBBox(), size = parseFloat(fontSize), pixels = size * Math.hypot(at.a, at.b);
   const shape = text.previousElementSibling, ground = shape?.getBoundingClientRect();
   const words = text.getBoundingClientRect(), round = shape?.matches("rect[rx], path[d*=Q]");
   const level = ground?.top < words.bottom && ground.bottom > words.top;
   const inside = level && ground.left <= words.left + 1 && ground.right >= words.right - 1;
   const plate = inside && round && ground.width < words.width + 2 * pixels ? shape : null;
-  const figure = text.closest(".attnlib-figure"), onCell = figure ? !text.matches(".attnlib-halo") : fill !== color;
-  const role = plate ? "plate" : onCell ? "cell" : figure ? "" : textAnchor;
+  const figure = text.closest(".attnlib-figure");
+  const onCell = text.matches(figure ? ":not(.attnlib-halo)" : "[fill], [style*='fill:']");
+  const moves = !figure && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
+  const role = plate ? "plate" : onCell ? "cell" : moves;
   return {
-    text, at, size, pixels, x, wide, plate, ground, words, air: onCell || (figure && plate) ? AIR : 0,
+    text, at, size, pixels, x, wide, plate, ground, words, air: onCell || moves || (figure && plate) ? AIR : 0,
     foot: text.y.baseVal[0]?.value ?? y + size,
     anchor: text.x.baseVal[0]?.value ?? x,
     cell: inside && !plate && onCell && shape.matches("rect, path") ? ground.width / Math.hypot(at.a, at.b) : Infinity,
     sinks: plate || onCell || textAnchor !== "middle", // it keeps its middle; others stand above or below something
     most: (LETTERS * (Reveal.isReady() ? Reveal.getScale() : 1)) / (pixels * tall(fontFamily)),
     kind: [figure ? "" : pixels.toFixed(), fontSize, role].join(),
+    moves, // up and down, as on a bar
     waits: !!text.closest("[visibility=hidden]"), // for an answer, and is never beside the rest
     frame: text.closest("section"),
   };
@@ -96,6 +99,9 @@ function meet(one, other) {
   );
 }
 
+// A box as it meets what may come to stand at its height.
+const flat = (box) => box.map(([x], k) => [x, +(k > 1)]);
+
 function within(box, frame) {
   const { left, right, top, bottom } = frame.getBoundingClientRect();
   return box.every(([x, y]) => x > left - 1 && x < right + 1 && y > top - 1 && y < bottom + 1);
@@ -106,20 +112,28 @@ function enlarge(section) {
   for (const picture of section.querySelectorAll(".picture :is(.attnlib-figure, .attnlib-live)")) {
     const shown = (text) => text.getClientRects().length && text.textContent.trim();
     const texts = [...picture.querySelectorAll("svg text")].filter(shown);
-    for (const text of texts) (text.style.fontSize = ""), text.removeAttribute("dy");
+    for (const text of texts) {
+      text.style.fontSize = "";
+      text.removeAttribute("dy");
+    }
     const words = texts.map(measured), names = new Set(words.map(({ kind }) => kind));
     const kinds = [...names].map((name) => words.filter(({ kind }) => kind === name));
     for (const word of words) word.larger = 1;
     for (const word of words) {
       const far = corners(word, word.most), here = corners(word, 1, 0);
-      const could = (other) => meet(far, corners(other, other.most)) && !meet(here, corners(other, 1, 0));
-      word.near = words.filter((other) => other !== word && other.waits === word.waits && could(other));
+      const others = words.filter((other) => other !== word && other.waits === word.waits);
+      const could = (other, at = (box) => box) =>
+        meet(at(far), at(corners(other, other.most))) && !meet(at(here), at(corners(other, 1, 0)));
+      word.near = others.filter((other) => could(other));
+      const alike = others.filter(({ moves, kind }) => word.moves && moves && kind === word.kind);
+      word.beside = alike.filter((other) => could(other, flat));
       word.bound = within(here, word.frame);
     }
     const free = (word) => {
       const box = corners(word, word.larger);
       if (word.wide * word.larger + 2 * AIR * word.size > word.cell) return false;
       if (word.bound && !within(box, word.frame)) return false;
+      if (word.beside.some((other) => meet(flat(box), flat(corners(other, other.larger))))) return false;
       return !word.near.some((other) => meet(box, corners(other, other.larger)));
     };
     const set = (kind, larger) => kind.forEach((word) => (word.larger = larger));

@@ -336,6 +336,12 @@ window.ask = {
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };
   },
+  toItsStart: (still) => {
+    for (const slider of still.querySelectorAll("input[type=range]")) {
+      slider.value = slider.min;
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+  },
   // Words that leave their plate, numbers of neighbouring cells that touch, and letters of a figure that are alike in the
   // notebook and differ here.
   crammed: (slide) => {
