@@ -238,13 +238,15 @@ def test_the_line_of_the_query_does_not_show_through_cells_without_numbers():
     """Notebook 02: its output has none. Beside V, which has, it was dark on a dark page."""
     example = al.examples.SENTENCE
     view = live.flow(al.attention_trace(*example.project()), x=example.x, queries=WORDS, query=3)
-    places = [g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.find("rect") is not None]
-    pale = [(g, [cell for cell in g.find("g").iter("rect") if cell.get("opacity")]) for g in places if g.find("g")]
-    (ground, cells), *more = [(g.find("rect"), cells) for g, cells in pale if cells]
-    assert len(cells) == example.project()[2].size and not more
-    assert ground.get("fill") == colours.palette(colours.VALUE)[0][0] and ground.get("opacity") is None
-    for corner, size in (("x", "width"), ("y", "height")):
-        assert float(ground.get(size)) == max(float(cell.get(corner)) + float(cell.get(size)) for cell in cells)
+    tinted = [
+        g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.get("class") == "attnlib-tint"
+    ]
+    grounds = [g.findall("rect") for g in tinted if g.find("rect") is not None]
+    assert len(grounds) == 7  # X, Q, K^T, V and the output, and two rows of the table
+    for ground, *cells in grounds:
+        assert ground.get("fill") == colours.palette(colours.VALUE)[0][0] and ground.get("opacity") is None
+        for corner, size in (("x", "width"), ("y", "height")):
+            assert float(ground.get(size)) == max(float(cell.get(corner)) + float(cell.get(size)) for cell in cells)
 
 
 def test_flow_draws_its_matrices_once(monkeypatch):
@@ -398,10 +400,9 @@ def test_flow_shows_zeros_as_zeros_names_features_and_hides_what_cannot_be_chose
     query, key, value = al.examples.SENTENCE.project()  # values are 2, 0, -2
     view = live.flow(al.attention_trace(query[3:], key, value), queries=["she"], features=["who", "verb"], feature=1)
     cells = [rect for root in parsed(view.picture.value) for rect in root.iter("rect") if len(rect)]
-    shades = {rect.get("fill") for rect in cells if re.fullmatch(r"value .*: -?0\.0000", rect[0].text)}
-    assert shades == {colours.palette(colours.VALUE)[0][0]}
-    ends = {rect.get("fill") for rect in cells if re.fullmatch(r"value .*: -?2\.0000", rect[0].text)}
-    assert ends == {colours.palette(colours.VALUE)[255][0]}
+    for number, opacity in ((0, "0.00"), (2, "1.00")):
+        named = [rect for rect in cells if re.fullmatch(rf"value .*: -?{number}\.0000", rect[0].text)]
+        assert {(rect.get("fill"), rect.get("opacity")) for rect in named} == {(colours.VALUE, opacity)}
     assert f"{svg.TIMES} verb" in read(view) and "V[:, " not in read(view)
     assert view.sliders["query"].layout.display == "none" and view.sliders["key"].layout.display is None
     assert [words for words, _ in view.sliders["feature"]._options_full] == ["who", "verb"]

@@ -16,6 +16,8 @@ from views import VIEWS
 
 import attnlib as al
 from attnlib import colours, plot, svg
+from attnlib.live.view import STYLE
+from attnlib.svg.flow import GREY
 
 ROOT = Path(__file__).resolve().parent.parent
 SVG = re.compile(r"<svg.*?</svg>", re.S)
@@ -84,10 +86,33 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
         values[-1, -1] = broken  # a NaN has a colour that no scale has
         png = re.search('base64,([^"]*)', svg.image(values, 1, tint=tint))[1]
         seen[name] = Image.open(io.BytesIO(base64.b64decode(png)))
-    assert [image.mode for image in seen.values()] == ["P", "RGB"]
-    indexed, coloured = (np.asarray(image.convert("RGB")) for image in seen.values())
+    assert [image.mode for image in seen.values()] == ["P", "RGBA" if tint else "RGB"]
+    pale = Image.new("RGBA", (256, 257), colours.palette(colours.QUERY)[0][0])
+    indexed, coloured = (
+        np.asarray(Image.alpha_composite(pale, image.convert("RGBA")))[..., :3].astype(int) for image in seen.values()
+    )
     assert (indexed == coloured).all(-1).sum() == values.size - 1
-    assert indexed[-1, -1].tolist() == colours.colour_table(tint)[127].tolist()
+    assert abs(indexed[-1, -1] - colours.colour_table(tint)[127]).max() <= 1
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("tint", [colours.QUERY, colours.KEY, colours.VALUE, GREY])
+def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(tint, theme):
+    """As view.css paints them: on its ground, in its shade of the role, with its ink."""
+    style = re.findall(r"\.attnlib-tint > \w*\[fill=\"(#\w+)\"\] \{ fill: light-dark\((#\w+), (#\w+)\)", STYLE)
+    assert len(style) == 4 and all(plain == both[0] for plain, *both in style)  # a light page stays as it is
+    painted = {plain: both[theme] for plain, *both in style}
+    (root,) = parsed(f"<svg>{svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint)}</svg>")
+    (ground, *cells), inks = root.iter("rect"), [text.get("fill") for text in root.iter("text")]
+    paper = np.array(colours.rgb(painted[ground.get("fill")]))
+    bright, contrasts = [], []
+    for cell, ink in zip(cells, inks, strict=True):
+        full = colours.rgb(painted.get(cell.get("fill"), cell.get("fill")))
+        mixed = paper + float(cell.get("opacity")) * np.subtract(full, paper)
+        shade = f"#{bytes(mixed.round().astype(np.uint8)).hex()}"
+        bright.append(colours.luminance(shade))
+        contrasts.append(colours.contrast(shade, painted.get(ink, ink)))
+    assert len(cells) == 256 and min(contrasts) >= 4.5 and bright == sorted(bright, reverse=theme == 0)
 
 
 def test_large_maps_are_one_image():

@@ -284,7 +284,7 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
         *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
         text(36, 39 + cell * n, "L1", size=12),
-        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, **names)}',
+        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, **names)}',
         frame(cell * layer, cell * head, cell, cell, INK),
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import KEY, LINE, QUERY, VALUE, palette
+from ..colours import KEY, LINE, QUERY, VALUE
 from . import parts
 from .charts import CELLS, _spacing, cell_side
 from .parts import TIMES, cut, frame, tag, target, text, width
@@ -177,10 +177,7 @@ def _cells(values, at, span, options):
     sizes = {"high": at.high, "vmin": span[0], "vmax": span[1]}
     if max(values.shape) <= CELLS and min(at.wide, at.high) >= 4:
         # One decimal is better than none: the table below the picture has the numbers in full.
-        # Where no number has room, cells of a role are pale as the page, and the line of the query would shine through.
-        size = f'x="0" y="0" width="{at.right - at.x:g}" height="{at.bottom - at.y:g}"'
-        ground = f'<rect {size} fill="{palette(options["tint"])[0][0]}"/>' if options.get("tint") else ""
-        return ground + parts.matrix(values, at.wide, least=1, inset=2, **sizes, **options)
+        return parts.matrix(values, at.wide, least=1, inset=2, **sizes, **options)
     return parts.image(values, at.wide, **sizes, tint=options.get("tint"), blocked=options.get("blocked"))
 
 

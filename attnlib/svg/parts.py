@@ -249,32 +249,31 @@ def matrix(
     most=2,
     least=None,
     inset=0,
+    clear=False,
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
 
     A cell is `high` pixels high, by default `side`, and `inset` of them stay free beside a number. Colours go from
-    `vmin` to `vmax`, or by how far from 0 in the `tint` of a role. Cells that are `blocked`, (n, m), are hatched, and
-    their tooltips say what is `hidden`; where that is another word, they are empty, not hatched. `rows` and `columns`
-    are labels in the tooltips, by default numbers from 0, and `names` what a row and a column is. Numbers that are not
-    whole get as many decimals as have room, from `least` to `most`; by default `most` or none.
+    `vmin` to `vmax`, or by how far from 0 in the `tint` of a role, on a pale ground or, where `clear`, on the page.
+    Cells that are `blocked`, (n, m), are hatched, and their tooltips say what is `hidden`; where that is another word,
+    they are empty, not hatched. `rows` and `columns` are labels in the tooltips, by default numbers from 0, and `names`
+    what a row and a column is. Numbers that are not whole get as many decimals as have room, from `least` to `most`; by
+    default `most` or none.
 
     >>> "query 0, key 1: 0.7500" in matrix(np.array([[0.25, 0.75]]), 40)
     True
     """
     n, m = values.shape
-    shades = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
-    painted = [shades[level] for level in scale]
-    if tint and places is None:  # no number stands on it: pale is the page, light or dark
-        painted = [(f'{tint}" opacity="{0.06 + 0.94 * level / 255:.2f}', "") for level in scale]
+    painted = _painted(scale, tint, 0.06 if clear else 0)
     hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
-        painted[k], shown[k] = (NOT_FINITE, "#000000"), number(flat[k], 2) if side >= 28 else None
+        painted[k], shown[k] = (NOT_FINITE, "black"), number(flat[k], 2) if side >= 28 else None
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
     for i, j in striped:
         k = i * m + j
@@ -287,11 +286,25 @@ def matrix(
         f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
     ]
     stripes = hatch(striped, side, high) if hidden == "blocked" else ""
+    tinted, ground = (' class="attnlib-tint"', _pale(side * m, high * n)) if tint and not clear else ("", "")
     return (
-        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{stripes}'
-        f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
+        f'<g{tinted} shape-rendering="crispEdges">{ground}{"".join(cells)}</g>{stripes}'
+        f'<g{tinted} text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
         f'<path d="M0 0h{side * m}v{high * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
     )
+
+
+def _painted(scale, tint, least):
+    """Return for each level (fill, ink); a tint covers what is below it, at `least` so much."""
+    shades = palette(tint)
+    if tint is None:
+        return [shades[level] for level in scale]
+    return [(f'{tint}" opacity="{least + (1 - least) * level / 255:.2f}', shades[level][1]) for level in scale]
+
+
+def _pale(wide, high):
+    """Return the ground of cells in the colour of a role: view.css darkens it on a dark page."""
+    return f'<rect x="0" y="0" width="{wide:g}" height="{high:g}" fill="{palette(KEY)[0][0]}"/>'
 
 
 @lru_cache(maxsize=16, typed=True)  # each holds a whole matrix
@@ -315,17 +328,22 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     '<image width="20" height="20" '
     """
     n, m = values.shape
-    size = f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"'
+    wide, tall = side * m, (side if high is None else high) * n
+    size = f'width="{wide:g}" height="{tall:g}"'
     level, finite = levels(abs(values) if tint else values, vmin, vmax), np.isfinite(values)
     if values.size > MANY_CELLS and blocked is None and finite.all():
         indexed = Image.fromarray(level)  # a byte per cell instead of three: half the time of a large map is the PNG
-        indexed.putpalette(colour_table(tint).tobytes())
-        return _png(indexed, size)
-    pixels = colour_table(tint)[level]  # (n, m, 3)
-    pixels[~finite] = rgb(NOT_FINITE)
-    if blocked is not None:
-        pixels[blocked] = colours.striped(*np.nonzero(blocked))
-    return _png(Image.fromarray(pixels), size)
+        indexed.putpalette([*rgb(tint)] * 256 if tint else colour_table().tobytes())
+        png = _png(indexed, size, **({"transparency": bytes(range(256))} if tint else {}))
+    else:
+        pixels = np.full((n, m, 4), 255, dtype=np.uint8)
+        pixels[..., :3] = rgb(tint) if tint else colour_table()[level]
+        pixels[..., 3] = level if tint else 255
+        pixels[~finite] = *rgb(NOT_FINITE), 255
+        if blocked is not None:
+            pixels[blocked, :3] = colours.striped(*np.nonzero(blocked))
+        png = _png(Image.fromarray(pixels if tint else pixels[..., :3]), size)
+    return f'<g class="attnlib-tint">{_pale(wide, tall)}{png}</g>' if tint else png
 
 
 @lru_cache(maxsize=32)
