@@ -195,11 +195,11 @@ def printed(number):
         ("05", "first two words ask: lower_right differs by 1.5577 upper_left differs by 0.0000"),
         # the bug clinic: every fault again, the fixed number beside the broken one
         ("07", "scores: 0.5000 to 0.5000 times the healthy ones"),
-        ("07", "q 0.00 k 0.00 scores 0.00 weights 0.00 merged 0."),
+        ("07", "q 0.00 k 0.00 scaled scores 0.00 weights 0.00 merged 0."),
         ("17", "broken [0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1] fixed [0. 0. 0. 0. 0. 0. 0. 0. 0. 0.]"),
         ("17", "broken: RuntimeError: value cannot be converted to type c10::Half without overflow"),
         ("07", "identity over queries: off by 0.0000 Q and K swapped: 0.0000"),
-        ("07", "by hand over queries: off by 5.9953 Q and K swapped: 0.0000"),
+        ("07", "KARIM over queries: off by 5.9953 Q and K swapped: 0.0000"),
         ("07", "broken: from the bias of W_O: sequence 0 0.00, sequence 1 0.00, three copies 0.00"),
         ("17", "in head 1 of 2: broken [[0, 0], [0, 0], [1, 1], [1, 1], [2, 2], [2, 2]]"),
         ("17", "broken [0, 0, 1, 1] fixed [0, 0, 0, 0]"),
