@@ -195,7 +195,7 @@ def test_its_picture_is_that_of_the_notebooks(url, new_page):
     """live.ribbons draws with svg.ribbons: the same words, the same shares, the same numbers, the same next words."""
     page, item = opened(new_page(1366, 768), url), STORED["mary"]
     page.locator("#ask button", has_text="Mary").click()
-    options = {"nexts": [" Mary"], "verdict": "right", "told": ""}
+    options = {"nexts": [" Mary"], "verdict": "right"}
     picture = svg.ribbons(item["words"], weights(item, 24, 1, 13), 13, item["next"], **options)
     theirs = dict(re.findall(r"“to” looks at “([^”]+)”: ([\d.]+)", picture))
     ours = page.locator("#ribbons-picture .word").evaluate_all("all => all.map((one) => one.ariaLabel)")
