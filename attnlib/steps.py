@@ -126,13 +126,14 @@ def run(
         False lets go of what no later step takes, so that fewer maps stand in memory at once.
     """
     values = dict(given)
-    for i, step in enumerate(STEPS):
+    last = {name: step for step in STEPS for name in step.takes}
+    for step in STEPS:
         if step.name not in values:
-            function = (own or {}).get(step.name, step.function)
-            values[step.name] = function(*(values[name] for name in step.takes))
-        if not keep:
-            later = {name for other in STEPS[i + 1 :] for name in (other.name, *other.takes)}
-            values = {name: value for name, value in values.items() if name in later or name == step.name}
+            function = own[step.name] if own and step.name in own else step.function
+            values[step.name] = function(*[values[name] for name in step.takes])
+        for name in () if keep else step.takes:
+            if last[name] is step:
+                values.pop(name, None)
     return values
 
 

@@ -180,9 +180,10 @@ def _changes(roots, at, shape):
     def compare(same):
         nonlocal count
         one = same[at]
-        if any(element.attributes is not one.attributes for element in same):
-            for name in dict.fromkeys(name for element in same for name in element.attributes):
-                note(count, name, [element.attributes.get(name) for element in same])
+        if any(element.written != one.written for element in same):
+            attributes = [_attributes(element.written) for element in same]
+            for name in dict.fromkeys(name for each in attributes for name in each):
+                note(count, name, [each.get(name) for each in attributes])
         # Where children are others, nothing below corresponds: what stands inside is kept whole.
         if len({(tuple(child.name for child in element.children), *element.texts) for element in same}) > 1:
             note(count, "", [element.inside for element in same])
@@ -246,14 +247,14 @@ def _alike(values):
 class _Element:
     """An element of a picture: `texts` stand around its children, and `size` counts the elements inside."""
 
-    __slots__ = ("attributes", "children", "inside", "name", "size", "texts")  # there are hundreds of thousands
+    __slots__ = ("children", "inside", "name", "size", "texts", "written")  # there are hundreds of thousands
 
-    def __init__(self, name, attributes):
+    def __init__(self, name, written):
         self.name, self.children, self.texts, self.inside, self.size = name, [], [], "", 0
-        self.attributes = _attributes(attributes)
+        self.written = written  # the attributes: they are read only where two pictures differ
 
 
-@functools.lru_cache(maxsize=10_000)  # most tags are those of the picture before
+@functools.lru_cache(maxsize=10_000)
 def _attributes(text):
     return {name: html.unescape(value) for name, value in ATTRIBUTE.findall(text)}
 

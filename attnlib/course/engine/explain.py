@@ -162,38 +162,31 @@ class Pairs:
         self._all = [
             (a, b, []) for a, b in itertools.combinations(single, 2) if a[0] != b[0] and not set(a[1]) & set(b[1])
         ]
+        self._distinct = {}
 
     def fitting(self, outcomes):
         """Return the pairs that explain the outcomes, as sets of ids."""
-        if sum(not outcome.kind for outcome in outcomes) <= len(self._probes) / 4:
+        ran = sum(not outcome.kind for outcome in outcomes)
+        if len(outcomes) != len(self._probes) or ran <= len(self._probes) / 4:
             return []  # errors may have any cause: too little is known for two names
-        return [
-            {a[0], b[0]}
-            for a, b, known in self._all
-            if self._may_fit(outcomes, a[1] | b[1], known)
-            and all_same(outcomes, self._outcomes(a[1] | b[1], known), self._probes)
-            and self._shows(a, outcomes, b)
-            and self._shows(b, outcomes, a)
-        ]
+        agrees = {}
 
-    def _may_fit(self, outcomes, overrides, known):
-        """Compare one number of the first probe: this rules out thousands of pairs cheaply."""
-        mine, theirs = outcomes[0], next(self._outcomes(overrides, known))
-        if mine.kind or theirs.kind:
-            return mine.kind == theirs.kind
-        if mine.told:
-            return mine.told == theirs.told
-        (x, *_), (y, *_) = mine.values, theirs.values
-        if x.shape != y.shape:
-            return False
-        x, y = float(x.flat[-1]), float(y.flat[-1])
-        return not abs(x - y) > 0.05 * (1 + abs(y))  # NaN is left to the full comparison
+        def fits(a, b, known):
+            for i, probe in enumerate(self._probes):
+                if i == len(known):
+                    known.append(self._once(i, self._outcome_with(a[1] | b[1], probe)))
+                if (place := (i, id(known[i]))) not in agrees:
+                    agrees[place] = same(outcomes[i], known[i], probe.tolerance)
+                if not agrees[place]:
+                    return False
+            return self._shows(a, outcomes, b) and self._shows(b, outcomes, a)
 
-    def _outcomes(self, overrides, known):
-        for i, probe in enumerate(self._probes):
-            if i == len(known):
-                known.append(self._outcome_with(overrides, probe))
-            yield known[i]
+        return [{a[0], b[0]} for a, b, known in self._all if fits(a, b, known)]
+
+    def _once(self, i, outcome):
+        """Return the outcome, the same object for all that are alike on probe i: thousands of pairs are few results."""
+        numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in outcome.values)
+        return self._distinct.setdefault((i, outcome.kind, outcome.mutated, outcome.told, numbers), outcome)
 
     def _shows(self, mistake, outcomes, other):
         """Tell whether two probes or more show `mistake` in addition to `other`, or as many as show it when alone.
