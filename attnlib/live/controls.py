@@ -37,8 +37,8 @@ def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
 
 
 def typed(name: str, value: str, **options: Any) -> Any:
-    """Return a field to type a text into, with a line to itself."""
-    layout = widgets.Layout(width="min(640px, 100%)", margin="2px max(2px, 100% - 642px) 2px 2px")
+    """Return a field to type a text into, over the whole width."""
+    layout = widgets.Layout(width="min(640px, 100%)")
     field = widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
     field.least = 520
     return field
