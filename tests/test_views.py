@@ -362,7 +362,7 @@ def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_t
         long = [float(wide) for wide in re.findall(r"h([\d.]+)v", bars)]
         assert len(long) == 12 and not any(long[5:])
         assert np.allclose(np.array(long[:5]) / sum(long), view.shown["weights"][0], atol=0.01)
-        faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.4"]
+        faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.6"]
         assert faded == [svg.visible(token) for token in TEXT[5:]]
 
 
