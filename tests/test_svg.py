@@ -182,6 +182,21 @@ def test_the_number_over_a_full_bar_keeps_clear_of_the_name_of_the_keys():
     assert top + float(number.get("y")) - ascent >= float(plate.get("y")) + 17 + 3
 
 
+def test_no_grid_line_crosses_a_number_above_a_bar():
+    (root,) = parsed(f"<svg>{svg.columns(np.array([0.35, 0.2, 0.93, 0.45]), 40, 54, list('abcd'))}</svg>")
+    numbers = [tuple(float(t.get(at)) for at in "xy") for t in root.iter("text") if t.get("text-anchor") == "middle"]
+    lines = re.findall(r"M([\d.]+) (\d+)H([\d.]+)", "".join(path.get("d") for path in root.iter("path")))
+    near = [(x, *line) for x, low in numbers for line in lines if low - 10 < float(line[1]) < low + 2]
+    assert len({x for x, *_ in near}) == 3 and all(
+        float(right) < x - 10 or float(left) > x + 10 for x, left, _, right in near
+    )
+
+
+def test_a_map_whose_numbers_have_room_then_is_whole_on_a_phone():
+    drawn = svg.heatmap(np.full((8, 9), 1 / 9), queries=[f"asks {i}" for i in range(8)])
+    assert int(parsed(drawn)[0].get("width")) <= 358 and drawn.count(">0.11</text>") == 72
+
+
 def test_numbers_stand_only_where_they_do_not_crowd():
     """At 29 pixels, digits of neighbouring cells would be 2 pixels apart."""
     weights, scores = np.array([[0.25, 0.75]]), np.array([[-0.25, 0.75]])
