@@ -97,14 +97,19 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("tint", [colours.QUERY, colours.KEY, colours.VALUE, GREY])
-def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(tint, theme):
+@pytest.mark.parametrize("clear", [False, True], ids=["pale", "clear"])
+def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(clear, tint, theme):
     """As view.css paints them: on its ground, in its shade of the role, with its ink."""
     style = re.findall(r"\.attnlib-tint > \w*\[fill=\"(#\w+)\"\] \{ fill: light-dark\((#\w+), (#\w+)\)", STYLE)
     assert len(style) == 4 and all(plain == both[0] for plain, *both in style)  # a light page stays as it is
     painted = {plain: both[theme] for plain, *both in style}
-    (root,) = parsed(f"<svg>{svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint)}</svg>")
-    (ground, *cells), inks = root.iter("rect"), [text.get("fill") for text in root.iter("text")]
-    paper = np.array(colours.rgb(painted[ground.get("fill")]))
+    drawn = svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint, clear=clear)
+    (root,) = parsed(f"<svg>{drawn}</svg>")
+    assert [group.get("class") for group in root.iter("g")] == ["attnlib-tint"] * 2
+    rects = [*root.iter("rect")]
+    ground, cells = rects[:-256], rects[-256:]
+    inks, pages = [text.get("fill") for text in root.iter("text")], ("#ffffff", "#111111")
+    paper = np.array(colours.rgb(pages[theme] if clear else painted[ground[0].get("fill")]))
     bright, contrasts = [], []
     for cell, ink in zip(cells, inks, strict=True):
         full = colours.rgb(painted.get(cell.get("fill"), cell.get("fill")))

@@ -19,7 +19,7 @@ MOST, WIDEST, TOP, ROWS = 40, 128, 42, 384  # tokens; features; pixels above the
 BITS = {"all": 32, "8": 8, "4": 4, "3": 3, "2": 2}
 AXES = {"token": -1, "feature": -2}
 SHARED = {"kept": 0, "kept apart": 1, "taken away": 2}
-ACROSS, DOWN = (74, 384, 110), (54, 192, 86)  # pixels: of labels, of the map at most, of the bars
+ACROSS, DOWN = (74, 384, 110), (54, 192, 94)  # pixels: of labels, of the map at most, of the bars
 
 
 def keys_map(

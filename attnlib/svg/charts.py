@@ -265,7 +265,7 @@ def columns(weights, step, high, keys, blocked=None):
             f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
             f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {hover}</title></rect>'
         )
-        written.append(("", high))
+        written.append(("", math.inf))
         if places is not None:
             written[j] = "-" if hidden else f"{w:.{places}f}", high - tall - 4
             elements.append(text((j + 0.5) * step, written[j][1], written[j][0], size=parts.SMALL, anchor="middle"))

@@ -147,7 +147,7 @@ class OneRow:
         low = 0 if line else 3  # clear of the label above
         for left, long in waits:
             box = f'<rect x="{left:g}" y="{y + low}" width="{long:g}" height="{high - low}" fill="none" '
-            question = _middle(left + long / 2, y + high / 2 + 5, "?")
+            question = _middle(left + long / 2, y + (high + low) / 2 + 5, "?")
             self.waiting[stage].append(f'{box}stroke="{LINE}" stroke-dasharray="4 3"/>{question}')
 
     def _label(self, y, words, small="", colour=None, stage=0):
