@@ -649,7 +649,7 @@ print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured
 #
 # **All on the first token.** A map in which a whole column is bright looks broken, and people
 # [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
-# in any model; what parking there does for a trained head, notebook 13 measures.
+# in any model; what parking there does for a trained model, notebook 13 measures.
 #
 # **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
 # (notebook 12). Some code pairs neighbours, some the two halves, and readers
