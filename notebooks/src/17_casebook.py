@@ -580,7 +580,8 @@ def divided(by):
 
 # %% jupyter={"source_hidden": true}
 choices = [("1", 1.0), ("the root of 3", 3**0.5), ("3", 3.0), ("9", 9.0)]
-view = live.weights_view(divided, by=choices, start=1.0, still=(1.0, 3**0.5, 9.0))
+shown = {"start": 1.0, "still": (1.0, 3**0.5, 9.0), "label": "divided by"}
+view = live.weights_view(divided, by=choices, **shown)
 view
 
 # %% [markdown]
