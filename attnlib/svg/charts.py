@@ -279,12 +279,15 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
+    numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)]
+    aside = "" if every == 1 else ' class="attnlib-across"'  # a phone has room for every other one
+    options = {"tint": KEY, "clear": True, "inset": 0 if every == 1 else cell}  # numbers need cells that stay large
     elements = [
         text(0, 15, title, size=LARGE),
-        *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
+        *(f"<g{aside * (j % 2)}>{number}</g>" for j, number in enumerate(numbers)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
         text(36, 39 + cell * n, "L1", size=12),
-        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, **names)}',
+        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, **options, **names)}',
         frame(cell * layer, cell * head, cell, cell, INK),
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",

@@ -223,14 +223,13 @@ window.ask = {
     return found;
   },
   // The lengths of all sliders, and where they begin beside their views.
-  rails: () => [
-    ...new Set(
-      [...document.querySelectorAll(".attnlib-control > input")].map((rail) => {
-        const [box, view] = [rail, rail.closest("[data-attnlib]")].map((one) => one.getBoundingClientRect());
-        return `${Math.round(box.left - view.left)} + ${Math.round(box.width)}`;
-      }),
-    ),
-  ],
+  // Views that are no column of one width: rails that differ, or controls that begin or end elsewhere than the picture.
+  loose: () =>
+    [...document.querySelectorAll("[data-attnlib]:has(.attnlib-control)")].filter((view) => {
+      const ends = (which) =>
+        new Set([...view.querySelectorAll(which)].map((one) => one.getBoundingClientRect()).map((box) => `${box.left} ${box.right}`));
+      return ends(".attnlib-control > input").size > 1 || ends(":scope > .attnlib-control, :scope > .attnlib-live").size > 1;
+    }),
   seen: (view) =>
     [...view.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => text.textContent),
   says: (selector) => document.querySelector(selector).textContent,
