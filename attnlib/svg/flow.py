@@ -16,7 +16,7 @@ from . import parts
 from .charts import CELLS, _spacing, cell_side
 from .parts import TIMES, cut, frame, tag, target, text, width
 
-WIDE, LEAST = 852, 0.915  # pixels of the picture at most, and the share to which it may shrink: numbers keep 11
+WIDE, LEAST = 852, 0.918  # pixels of the picture at most, and the share to which it may shrink: numbers keep 11
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
@@ -109,7 +109,7 @@ def _with_cells(side, maps, queries, keys, features):
     over = places[first], places["output"]
     places["key"] = Place(over[0].x, y - NEAR - round(d_k * k_high), d_k, n_k, side, k_high)
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
-    wide = 8 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
+    wide = 4 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
     past_keys = places["key"].x + _captioned("keys", "K^T", d_k, n_k)
     high = y + n_q * side + 38
     # What is too wide for one line on most screens would stand too high on two: it scrolls as one.

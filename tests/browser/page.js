@@ -242,7 +242,8 @@ window.ask = {
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const a = svg.getBoundingClientRect();
       const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
-      const texts = [...svg.querySelectorAll("text")].filter((text) => leaves(text.getBoundingClientRect()));
+      const drawn = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);
+      const texts = drawn.filter((text) => leaves(text.getBoundingClientRect()));
       return texts.map((text) => text.textContent);
     }),
   crowded: () =>

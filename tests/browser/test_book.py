@@ -139,11 +139,12 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
     """Words stand below each other, and each part of a call fits the page."""
     page, _ = opened(new_page, book, "00_start_here")
     ribbons, _, call = page.locator("[data-attnlib]").all()
-    assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
+    down, across = (ribbons.locator(f"div.attnlib-{name}").first for name in ("down", "across"))
+    assert down.is_visible() and not across.is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
     assert slider_of(ribbons).bounding_box()["width"] > 340  # the row is the slider's
     page.set_viewport_size({"width": 1024, "height": 768})
-    assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
+    assert across.is_visible() and not down.is_visible()
 
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
