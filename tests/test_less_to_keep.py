@@ -111,6 +111,9 @@ def test_what_the_text_says_of_fewer_bits():
     for bits in ("4 bits", "3 bits", "2 bits"):
         assert (losses(FEATURE, bits) < losses(APART, bits)).all()
     assert (losses(GROUPS, "4 bits") - whole < 0.03).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 5 < 46_080
+    for more, bits in (("4 bits", "3 bits"), ("3 bits", "2 bits")):
+        assert POINTS[FEATURE, more]["bytes"] < POINTS[GROUPS, bits]["bytes"]
+        assert (losses(FEATURE, more) < losses(GROUPS, bits)).all()
     for bits in ("3 bits", "2 bits"):
         assert (losses(APART, bits) < losses(TOKEN, bits)).all()
         assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()

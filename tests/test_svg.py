@@ -97,14 +97,19 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("tint", [colours.QUERY, colours.KEY, colours.VALUE, GREY])
-def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(tint, theme):
+@pytest.mark.parametrize("clear", [False, True], ids=["pale", "clear"])
+def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(clear, tint, theme):
     """As view.css paints them: on its ground, in its shade of the role, with its ink."""
     style = re.findall(r"\.attnlib-tint > \w*\[fill=\"(#\w+)\"\] \{ fill: light-dark\((#\w+), (#\w+)\)", STYLE)
     assert len(style) == 4 and all(plain == both[0] for plain, *both in style)  # a light page stays as it is
     painted = {plain: both[theme] for plain, *both in style}
-    (root,) = parsed(f"<svg>{svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint)}</svg>")
-    (ground, *cells), inks = root.iter("rect"), [text.get("fill") for text in root.iter("text")]
-    paper = np.array(colours.rgb(painted[ground.get("fill")]))
+    drawn = svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint, clear=clear)
+    (root,) = parsed(f"<svg>{drawn}</svg>")
+    assert [group.get("class") for group in root.iter("g")] == ["attnlib-tint"] * 2
+    rects = [*root.iter("rect")]
+    ground, cells = rects[:-256], rects[-256:]
+    inks, pages = [text.get("fill") for text in root.iter("text")], ("#ffffff", "#111111")
+    paper = np.array(colours.rgb(pages[theme] if clear else painted[ground[0].get("fill")]))
     bright, contrasts = [], []
     for cell, ink in zip(cells, inks, strict=True):
         full = colours.rgb(painted.get(cell.get("fill"), cell.get("fill")))
@@ -180,6 +185,21 @@ def test_the_number_over_a_full_bar_keeps_clear_of_the_name_of_the_keys():
     (number,) = [t for t in below.iter("text") if t.text == "1" and t.get("text-anchor") == "middle"]
     ascent = 0.8 * float(number.get("font-size"))
     assert top + float(number.get("y")) - ascent >= float(plate.get("y")) + 17 + 3
+
+
+def test_no_grid_line_crosses_a_number_above_a_bar():
+    (root,) = parsed(f"<svg>{svg.columns(np.array([0.35, 0.2, 0.93, 0.45]), 40, 54, list('abcd'))}</svg>")
+    numbers = [tuple(float(t.get(at)) for at in "xy") for t in root.iter("text") if t.get("text-anchor") == "middle"]
+    lines = re.findall(r"M([\d.]+) (\d+)H([\d.]+)", "".join(path.get("d") for path in root.iter("path")))
+    near = [(x, *line) for x, low in numbers for line in lines if low - 10 < float(line[1]) < low + 2]
+    assert len({x for x, *_ in near}) == 3 and all(
+        float(right) < x - 10 or float(left) > x + 10 for x, left, _, right in near
+    )
+
+
+def test_a_map_whose_numbers_have_room_then_is_whole_on_a_phone():
+    drawn = svg.heatmap(np.full((8, 9), 1 / 9), queries=[f"asks {i}" for i in range(8)])
+    assert int(parsed(drawn)[0].get("width")) <= 358 and drawn.count(">0.11</text>") == 72
 
 
 def test_numbers_stand_only_where_they_do_not_crowd():

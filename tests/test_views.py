@@ -364,8 +364,14 @@ def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_t
         long = [float(wide) for wide in re.findall(r"h([\d.]+)v", bars)]
         assert len(long) == 12 and not any(long[5:])
         assert np.allclose(np.array(long[:5]) / sum(long), view.shown["weights"][0], atol=0.01)
-        faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.4"]
+        faded = [g.find("text").text for g in root.iter("g") if g.get("opacity") == "0.6"]
         assert faded == [svg.visible(token) for token in TEXT[5:]]
+
+
+def test_names_beside_a_long_map_of_keys_keep_apart_and_tell_who_looks():
+    for root in parsed(live.keys_map(np.eye(32), np.eye(32), row=27).picture.value):
+        names = [text for text in root.iter("text") if (text.text or "").isdigit()]
+        assert np.diff([float(text.get("y")) for text in names]).min() >= 15 and "27" in [text.text for text in names]
 
 
 def test_what_all_keys_share_is_drawn_where_it_is_kept_apart_alone_in_a_still_too():
@@ -400,6 +406,15 @@ def test_price_draws_each_point_at_its_bytes_and_loss_and_tells_the_chosen_one()
         assert html.escape(f"{way['family']}: {way['name']}", quote=False) in read(view)
         (x, y), (circle,) = across[k], (c for c in parsed(view.picture.value)[0].iter("circle") if c.get("class"))
         assert (float(circle.get("cx")), float(circle.get("cy"))) == pytest.approx((x, y), abs=0.1)
+        for root in parsed(view.picture.value):  # its ring crosses no word
+            (ring,) = (c for c in root.iter("circle") if c.get("class"))
+            x, y = float(ring.get("cx")), float(ring.get("cy"))
+            for text in root.iter("text"):
+                size = float(text.get("font-size"))
+                wide = svg.width(text.text, size)
+                at = float(text.get("x")) - {"middle": 0.5, "end": 1}.get(text.get("text-anchor"), 0) * wide
+                beside = x + 13 < at or x - 13 > at + wide
+                assert beside or not y - 13 - 0.2 * size < float(text.get("y")) < y + 13 + 0.75 * size, text.text
     assert "&lt;my&gt; way, yours: loss" in read(view) and "5 of 5 words the same" in read(view)
     view.choose(point=1)
     assert "3 of 5 words the same" in read(view)

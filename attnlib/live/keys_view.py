@@ -19,7 +19,7 @@ MOST, WIDEST, TOP, ROWS = 40, 128, 42, 384  # tokens; features; pixels above the
 BITS = {"all": 32, "8": 8, "4": 4, "3": 3, "2": 2}
 AXES = {"token": -1, "feature": -2}
 SHARED = {"kept": 0, "kept apart": 1, "taken away": 2}
-ACROSS, DOWN = (74, 384, 110), (54, 192, 64)  # pixels: of labels, of the map at most, of the bars
+ACROSS, DOWN = (74, 384, 110), (54, 192, 94)  # pixels: of labels, of the map at most, of the bars
 
 
 def keys_map(
@@ -128,23 +128,24 @@ class _Keys:
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
         yield svg.text(left - 6, 32, ("", "shared", "gone")[mean], size=12, anchor="end")
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
-        for j in range(0, n, -(-12 // high)):
+        every = -(-15 // high)  # rows are lower than a line of text; the one that looks has its name
+        for j in (j for j in range(n) if j == row or (j % every == 0 and abs(j - row) >= every)):
             words = svg.text(
                 left - 6, TOP + (j + 0.5) * high + 4, svg.cut(self.words[j], left // 8), size=12, anchor="end"
             )
-            yield f'<g opacity="{1 if j <= row else 0.4}">{words}</g>'
+            yield f'<g opacity="{1 if j <= row else 0.6}">{words}</g>'
         yield svg.frame(left - 1, TOP + row * high - 1, wide + 2, high + 2, QUERY)
         grid = {"row": "query", "rows": n, "column": "feature", "columns": d_k, "shown": "keys"}
         yield svg.target(left, TOP, wide, n * high, **grid) + svg.target(0, TOP, left, n * high, row="query", rows=n)
 
     def _bars(self, page, weights, whole, row):
         """Yield the weights with these keys as bars, and with whole ones as ticks."""
-        (left, room, most), keys = page, " keys" * (page == ACROSS)
+        left, room, most = page
         x, long, bars, ticks = left + room + 10, most / self.top(row), "", ""
         for j in range(len(self.key)):
             y, (w, v) = TOP + j * self.high, (weights[j], whole[j]) if j <= row else (0, 0)
             bars += f"M{x} {y + 2}h{w * long:.1f}v{self.high - 3}H{x}z"
-            ticks += f"M{x + v * long:.1f} {y}v{self.high if j <= row else 0}"
-        yield svg.text(x, 13, f"bar: these{keys}", size=12) + svg.text(x, 30, f"tick: whole{keys}", size=12)
+            ticks += f"M{x + v * long:.1f} {y + 1}v{self.high - 2 if j <= row else 0}"
+        yield svg.text(x, 13, "weights", size=12) + svg.text(x, 30, "tick: whole keys", size=12)
         yield f'<path class="attnlib-moves" d="{bars}" fill="{QUERY}"/>'
         yield f'<path d="{ticks}" fill="none" stroke="currentColor" stroke-width="1.5"/>'

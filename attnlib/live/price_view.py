@@ -13,7 +13,7 @@ from .speaking_view import MARGIN, ROW, Page, lines
 from .view import LiveView
 
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
-LEFT, TOP, HIGH = 50, 26, 230  # of the axes, in pixels
+LEFT, TOP, HIGH = 50, 34, 230  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
 ACROSS, DOWN = Page(588, 15, 0, 3), Page(328, 14, 0, 5)
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
@@ -85,7 +85,7 @@ class _Picture:
         self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
         self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name, 12)) for name in self.families)))
-        self.card = TOP + HIGH + 74 + 19 * -(-len(self.families) // self.across)
+        self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 
     def x(self, size):
@@ -104,8 +104,8 @@ class _Picture:
         ticks = [m * 10**e for e in range(8) for m in (1, 2, 5)]
         for size in _apart([t for t in ticks if LEFT < self.x(t) < self.page.wide - 24], self.x, 50):
             yield f'<path d="M{self.x(size)} {TOP + HIGH}v5" stroke="{LINE}"/>'
-            yield svg.text(self.x(size), TOP + HIGH + 18, f"{size:,}", size=12, anchor="middle")
-        yield svg.text(LEFT, TOP + HIGH + 37, "bytes a token: fewer at the left", bold=True)
+            yield svg.text(self.x(size), TOP + HIGH + 26, f"{size:,}", size=12, anchor="middle")
+        yield svg.text(LEFT, TOP + HIGH + 44, "bytes a token: fewer at the left", bold=True)
 
     def _marks(self):
         """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate; the legend."""
@@ -121,7 +121,7 @@ class _Picture:
             side = min(max(min(near), 5), 24)  # as large as the neighbours leave room
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
         for k, family in enumerate(self.families):
-            x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 60 + 19 * (k // self.across)
+            x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
             yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(
                 MARGIN + x + 16, y, svg.cut(family, self.page.wide // self.across // 8), size=12
             )

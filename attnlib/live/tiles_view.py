@@ -13,7 +13,7 @@ from ..validation import ShapeError
 from .controls import choice
 from .view import LiveView
 
-MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 44, (294, 322)  # tokens; pixels of a cell, beside and above the map, of halves
+MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 48, (294, 322)  # tokens; pixels of a cell, beside and above the map, of halves
 LINE_HIGH = 19  # of a line of words
 ENDS = (72, 134, 184, 250, 312)  # where the columns m, factor, z and o end
 
@@ -214,7 +214,7 @@ class _Picture(NamedTuple):
         parts += [f"{e} · {_pair(v)}" for e, v in zip(terms, values, strict=True)] if few else ["terms · values"]
         right = [f"o = {' + '.join(parts[:2])}", f"{''.join(f' + {part}' for part in parts[2:])} = {_pair(sums)}"]
         end = [f"Last tile: o / z = {_pair(sums / total)}"] * (now.i == now.j)
-        return [*how, f"z = {' + '.join(sums_of)} = {total:.2f}"], [*right, *end]
+        return [*how, f"z = {' + '.join(sums_of)}" + f" = {total:.2f}" * (sums_of != ["1"])], [*right, *end]
 
     def _cost(self, now):
         """Return how many numbers are held and moved, in tiles and with the whole map."""

@@ -212,7 +212,7 @@ def _heads(names, maps, tokens, key):
 
 def _bars(p, vocabulary, taken):
     """Return the most probable next words as bars, the one that is taken in bold."""
-    elements = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
+    elements = [svg.tag(10, -10, "the next word", NEXT, anchor="start")]
     for i, word in enumerate(_likely(p)):
         y, name = ROW * i, vocabulary[word]
         elements.append(svg.text(NAME - 8, y + 17, svg.cut(name, 8), anchor="end", bold=name == taken))

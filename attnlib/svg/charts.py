@@ -14,6 +14,7 @@ from .parts import LARGE, cut, exact, frame, picture, tag, target, text
 CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
 LARGEST_CELL = 54  # pixels of a cell at most
+PHONE, WITH_NUMBER = 350, 30  # pixels that a page of 390 has for labels and cells; of a cell with room for its weight
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
@@ -86,7 +87,7 @@ def heatmap(
         elements.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
-    wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
+    wide = max(place.left + place.width + (58 if scale else 8), place.left + parts.width(title, LARGE) + 10)
     return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead, row_name), elements)
 
 
@@ -187,6 +188,8 @@ def _layout(shape, queries, keys, side):
     n_q, n_k = shape
     cell = min(cell_side(side, max(n_q, n_k)), LARGEST_CELL)
     left = 34 + round(min(max(parts.width(cut(query)) for query in queries), 80))
+    fits = (PHONE - left) // n_k
+    cell = fits if WITH_NUMBER <= fits < cell else cell
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
 
 
@@ -228,14 +231,19 @@ def _dead_rows(blocked, place, dead):
         yield f'<g fill="{INK}">{words}</g>' if dead == NO_KEY else words  # on hatched cells, or on the page
 
 
-@lru_cache(maxsize=64)
-def _grid(left, top, wide, high):
-    """Return lines at 0, 0.5 and 1 with their numbers."""
+def _grid(step, high, written):
+    """Return lines at 0, 0.5 and 1 with their numbers, and gaps where a number is `written` above a bar: (words, y)."""
     elements = []
     for tick in (0, 0.5, 1):
-        y = round(top + high * (1 - tick))
-        elements.append(f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>')
-        elements.append(text(left - 6, y + 4, f"{tick:g}", anchor="end"))
+        y, gap = round(high * (1 - tick)), parts.SMALL - 1
+        line = "".join(
+            f"H{(j + 0.5) * step - half:g}M{(j + 0.5) * step + half:g} {y}"
+            for j, (words, low) in enumerate(written)
+            for half in [round(parts.width(words, parts.SMALL) / 2) + 1]
+            if low - gap < y < low + 3
+        )
+        elements.append(f'<path d="M0 {y}{line}H{step * len(written):g}" stroke="{LINE}" opacity="0.5"/>')
+        elements.append(text(-6, y + 4, f"{tick:g}", anchor="end"))
     return "".join(elements)
 
 
@@ -245,7 +253,7 @@ def columns(weights, step, high, keys, blocked=None):
     >>> columns(np.array([0.25, 0.75]), 40, 100, ["a", "b"]).count("<rect")
     2
     """
-    colours, elements = palette(), [_grid(0, 0, step * len(weights), high)]
+    colours, elements, written = palette(), [], []
     places = parts.decimals(weights, step, parts.SMALL)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
     for j, (w, level) in enumerate(zip(weights.tolist(), levels(weights, 0, 1).tolist(), strict=True)):
@@ -257,10 +265,11 @@ def columns(weights, step, high, keys, blocked=None):
             f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
             f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {hover}</title></rect>'
         )
+        written.append(("", math.inf))
         if places is not None:
-            words = "-" if hidden else f"{w:.{places}f}"
-            elements.append(text(j * step + step / 2, high - tall - 4, words, size=parts.SMALL, anchor="middle"))
-    return "".join(elements)
+            written[j] = "-" if hidden else f"{w:.{places}f}", high - tall - 4
+            elements.append(text((j + 0.5) * step, written[j][1], written[j][0], size=parts.SMALL, anchor="middle"))
+    return "".join([_grid(step, high, written), *elements])
 
 
 def heads(table, layer, head, title, *, vmax=None, at=None):
@@ -276,18 +285,19 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
     every = 1 if cell >= 24 else 5
     sentence = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
-    names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
+    options = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
     numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)]
     aside = "" if every == 1 else ' class="attnlib-across"'  # a phone has room for every other one
-    options = {"tint": KEY, "clear": True, "inset": 0 if every == 1 else cell}  # numbers need cells that stay large
+    options["inset"] = 0 if every == 1 else cell  # numbers need cells that stay large
+    cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, least=1, **options)
     elements = [
         text(0, 15, title, size=LARGE),
         *(f"<g{aside * (j % 2)}>{number}</g>" for j, number in enumerate(numbers)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
         text(36, 39 + cell * n, "L1", size=12),
-        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, **options, **names)}',
+        f'<g transform="translate(36 22)">{cells}',
         frame(cell * layer, cell * head, cell, cell, INK),
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",

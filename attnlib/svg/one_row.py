@@ -144,10 +144,11 @@ class OneRow:
         clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}
         self.targets[stage].append(target(x, y, wide * count, high, **clicks))
         waits = [(x + 1, wide * count - 2)] if line else [(x + (j + 0.5) * wide - 22, 44) for j in range(count)]
+        low = 0 if line else 3  # clear of the label above
         for left, long in waits:
-            box = f'<rect x="{left:g}" y="{y}" width="{long:g}" height="{high}" fill="none" stroke="{LINE}" '
-            question = _middle(left + long / 2, y + high / 2 + 5, "?")
-            self.waiting[stage].append(f'{box}stroke-dasharray="4 3"/>{question}')
+            box = f'<rect x="{left:g}" y="{y + low}" width="{long:g}" height="{high - low}" fill="none" '
+            question = _middle(left + long / 2, y + (high + low) / 2 + 5, "?")
+            self.waiting[stage].append(f'{box}stroke="{LINE}" stroke-dasharray="4 3"/>{question}')
 
     def _label(self, y, words, small="", colour=None, stage=0):
         """Name a row: beside it, or above it where the page is narrow; a side remark may wait for its stage."""
@@ -188,8 +189,7 @@ class OneRow:
         self._put(0, tag(*head, role, colour, anchor="start"), beside)
         self._cells(stage, part, x, y, self.at.key_cell, colour=colour)
         held = ", ".join(name for name, n in zip(self.names.asked, self.numbers[part], strict=True) if n.value)
-        if stage == 2 or not self.at.above:
-            self._put(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
+        self._put(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
 
     def _steps(self, root):
         """Draw the scores and what becomes of them; a bar below a score is as long as it is large."""
@@ -220,7 +220,9 @@ class OneRow:
             self._put(5, f'<path d="{down}C{right:.1f} {m} {b:.1f} {m} {b:.1f} {low}Z" {look}/>')
             left, x = right, x - at.value_cell * len(given) / 2
             self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
-        self._label(at.value, "value", ", ".join(given) if at.above else "what each gives", VALUE)
+        # Ribbons pass behind it: on a narrow page the plate holds all of it.
+        named = (f"value: {', '.join(given)}", "") if at.above else ("value", "what each gives")
+        self._label(at.value, *named, VALUE)
         takes = f"what {self.word}", "takes"
         self._label(at.output, "output", "" if at.above else " ".join(takes))
         for k, words in enumerate(takes if at.above else ()):  # ribbons cross what stands above the output

@@ -286,7 +286,7 @@ def matrix(
         f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
     ]
     stripes = hatch(striped, side, high) if hidden == "blocked" else ""
-    tinted, ground = (' class="attnlib-tint"', _pale(side * m, high * n)) if tint and not clear else ("", "")
+    tinted, ground = ' class="attnlib-tint"' * bool(tint), _pale(side * m, high * n) if tint and not clear else ""
     return (
         f'<g{tinted} shape-rendering="crispEdges">{ground}{"".join(cells)}</g>{stripes}'
         f'<g{tinted} text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'

@@ -266,7 +266,7 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
 # head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
-# to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. Heads of real models have 32 to 256. The division sets where a head starts; training can take it
+# to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it
 # elsewhere.
 
 # %% [markdown]

@@ -593,7 +593,7 @@ if torch is not None:
 
 # %% [markdown]
 # Of 0, NaN and 0.1, the 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
-# nothing looks wrong. The [casebook](17_casebook.ipynb) has what a NaN does in training.
+# nothing looks wrong. What a NaN does in training is case 14 of the [casebook](17_casebook.ipynb).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>

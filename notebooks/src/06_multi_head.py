@@ -383,7 +383,7 @@ for h in (1, 8, 64):
     print(f"{told}   {parameters:,} parameters")
 
 # %% [markdown]
-# Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum tile by tile and stores no map ([Dao et
+# Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum piece by piece and stores no map ([Dao et
 # al. 2022](../REFERENCES.md#dao-2022)); torch may use one where you say `need_weights=False`.
 #
 # But thin heads are weak. A head with $d_k = 1$ multiplies one number by another. So all its positive queries prefer the

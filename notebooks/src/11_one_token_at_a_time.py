@@ -233,7 +233,7 @@ plot.table(["seed", "whole", *names], lines)
 #
 # *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
 # drawn one is bold. *temp.* divides the logits of the next word, which makes them sharp or pale. In a running notebook
-# *sentence* draws others. *divide by $\sqrt{d_k}$, $d_k$ =* does the same inside every head, to the scores.
+# *sentence* draws others, and *divide by $\sqrt{d_k}$, $d_k$ =* divides the scores in every head.
 # The model was trained with $d_k = 8$.
 
 

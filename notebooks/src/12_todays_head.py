@@ -342,7 +342,7 @@ _ = ax.axis("off")
 # | repeat ([grouped heads](../REFERENCES.md#ainslie-2023)) | the cache holds fewer keys and values | all |
 # | RoPE | a score knows how far back a key is | all |
 # | [QK-norm](../REFERENCES.md#henry-2020) | a long key gets no weight for its length | Qwen3 |
-# | [softcap](../REFERENCES.md#heads-of-models) | no score leaves $\pm C$: $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
+# | [softcap](../REFERENCES.md#heads-of-models) | a scaled score $s$ becomes $C \tanh(s / C)$, within $\pm C$ | Gemma 2 |
 # | window | the work for one token stops growing with the text | Gemma 2, GPT-OSS |
 # | [sink](../REFERENCES.md#heads-of-models) | a query that nothing answers can leave its weight somewhere | GPT-OSS |
 #

@@ -448,7 +448,7 @@ verdict
 # In notebook 08 two heads learned to copy together. The first tells each token what stood before it. The second looks for the
 # token after the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
 #
-# The test is easier than in 08: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying* measures how much the second copy looks at the token that followed last time.
+# Unlike in 08 the distance is fixed: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying* measures how much the second copy looks at the token that followed last time.
 
 # %%
 for (layer, head), (least, most) in zip(

@@ -615,8 +615,8 @@ def price(name, size, **functions):
 live.price([*points, *MINE_TOO])
 
 # %% [markdown]
-# Fewer bits buy much: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each of the three texts. (For the same bytes keys per
-# feature without groups lose less still, but their scales know the whole text in advance.) A window of 16 and the first
+# Fewer bits buy much: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each of the three texts. (Without groups keys per feature, in a
+# bit more, take less and lose less, but their scales know the whole text in advance.) A window of 16 and the first
 # token keeps less than groups in 2 bits, and costs less on two of the texts. Windows lose
 # most on the code, and without the first token they lose more on all three. The best keys, guessed, save reading, not keeping, so
 # they are not in this picture.
@@ -657,7 +657,7 @@ if speaker:
 #    unseen.)
 #
 # **Remember.** Softmax does not see what all keys share, so it need not be kept. In few bits keys want a scale per feature, values one
-# per token. Guessed keys save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
+# per token. Guessed scores save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
 # but for the rotation. Each saving has a price, and one text is not enough to tell it.
 #
 # Next: [17, the casebook](17_casebook.ipynb), to look things up.

@@ -580,7 +580,8 @@ def divided(by):
 
 # %% jupyter={"source_hidden": true}
 choices = [("1", 1.0), ("the root of 3", 3**0.5), ("3", 3.0), ("9", 9.0)]
-view = live.weights_view(divided, by=choices, start=1.0, still=(1.0, 3**0.5, 9.0))
+shown = {"start": 1.0, "still": (1.0, 3**0.5, 9.0), "label": "divided by"}
+view = live.weights_view(divided, by=choices, **shown)
 view
 
 # %% [markdown]
@@ -649,7 +650,7 @@ print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured
 #
 # **All on the first token.** A map in which a whole column is bright looks broken, and people
 # [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
-# in any model; what parking there does for a trained head, notebook 13 measures.
+# in any model; what parking there does for a trained model, notebook 13 measures.
 #
 # **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
 # (notebook 12). Some code pairs neighbours, some the two halves, and readers

@@ -218,7 +218,7 @@ RECALL = (
     Question("parked_weight", right="b", tempting="a").because(
         a="NaN comes from rows in which every key is blocked. Here the first token is always allowed.",
         b="Each row sums to 1, so the weight must go somewhere. These heads have learned to put it on the first token.",
-        c="It carries hardly any news. Without it, weight that nothing deserves falls on other words.",
+        c="Much of what it is worth is its place. Without it, weight that nothing deserves falls on other words.",
     ),
     Question("score_of_a_shift", right="c", tempting="b").because(
         a="How far from the start both stand does not matter.",
