@@ -125,7 +125,7 @@ def test_large_maps_are_one_image():
     picture = svg.heatmap(weights, attn_mask=np.tri(512, dtype=bool))
     (root,) = parsed(picture)
     assert "image" in tags(root) and len(tags(root)) < 100
-    assert "image-rendering:pixelated" in picture
+    assert "image-rendering:pixelated" in picture and f'fill="none" stroke="{colours.LINE}"' in picture  # the edge
 
 
 def test_text_follows_the_theme():
@@ -185,6 +185,12 @@ def test_the_number_over_a_full_bar_keeps_clear_of_the_name_of_the_keys():
     (number,) = [t for t in below.iter("text") if t.text == "1" and t.get("text-anchor") == "middle"]
     ascent = 0.8 * float(number.get("font-size"))
     assert top + float(number.get("y")) - ascent >= float(plate.get("y")) + 17 + 3
+
+
+def test_each_letter_of_a_text_of_16_names_its_row():
+    (root,) = parsed(svg.heatmap(np.eye(16), queries=list("KRUBLEMASTINBRAT"), side=224))
+    words = [text.text or "" for text in root.iter("text")]
+    assert "".join(word for word in words if word.isalpha()) == "KRUBLEMASTINBRAT"
 
 
 def test_no_grid_line_crosses_a_number_above_a_bar():

@@ -50,7 +50,8 @@ def still(output, css=""):
     if "image/svg+xml" in output.data:
         head, *columns = re.split("(?=<svg x=)", output.data["image/svg+xml"].removesuffix("</svg>"))
         inside = head[head.index("<style>") :] + "".join(_column(column, columns[0]) for column in columns)
-        return f'<div class="attnlib-figure {css}" role="img" aria-label="{alt}">{inside}</div>'
+        most = max(map(int, re.findall(r"(?<!</i><svg style=\")--wide:(\d+)", inside)))
+        return f'<div class="attnlib-figure {css}" style="--most:{most}" role="img" aria-label="{alt}">{inside}</div>'
     wide = int.from_bytes(base64.b64decode(png[:32])[16:20], "big")  # where the header of a PNG has it
     picture = f'<img class="{css}" alt="{alt}" style="--wide:{wide}px" src="data:image/png;base64,{png}">'
     frames = output.metadata.get("attnlib")

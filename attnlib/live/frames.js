@@ -138,6 +138,8 @@
       for (const [column] of columns)
         if (column.getBoundingClientRect().top > column.previousElementSibling.getBoundingClientRect().top + 1)
           shape(column, column.dataset.rows, true);
+      const wide = [...figure.querySelectorAll(":scope > svg:not(i + svg)")].map((svg) => svg.style.getPropertyValue("--wide"));
+      figure.style.setProperty("--most", Math.max(...wide));
     };
     if (columns.length) new ResizeObserver(lay).observe(figure);
   };

@@ -83,7 +83,7 @@ def _between(q, k):
 def _dial(q, k):
     """Yield a circle with both arrows, (x, y) each; the key's is broader, so that both show where they are one."""
     half = DIAL / 2
-    yield f'<circle cx="{half}" cy="{half + 10}" r="{half}" fill="none" stroke="{LINE}" opacity="0.6"/>'
+    yield f'<circle cx="{half}" cy="{half + 10}" r="{half - 0.5:g}" fill="none" stroke="{LINE}" opacity="0.6"/>'
     for (x, y), colour, wide in ((k, KEY, 8), (q, QUERY, 3)):
         angle, long = math.atan2(-y, x), half * math.hypot(x, y)
         tip_x, tip_y = half + long * math.cos(angle), half + 10 + long * math.sin(angle)

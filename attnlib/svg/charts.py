@@ -15,7 +15,7 @@ CELLS = 16  # above this many tokens a map goes in as one image, not as rectangl
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
 LARGEST_CELL = 54  # pixels of a cell at most
 PHONE, WITH_NUMBER = 350, 30  # pixels that a page of 390 has for labels and cells; of a cell with room for its weight
-TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
+TOP, LINE_HEIGHT, SLANTED = 26, 14, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
 HEAD, HEADS_WIDE, HEADS_HIGH = 40, 480, 420  # pixels of a cell of the grid of heads, and of all of them, at most
@@ -94,7 +94,8 @@ def heatmap(
 def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
-        return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
+        image = parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
+        return image + parts.outline(place.width, place.height)
     labels = {"rows": queries, "columns": keys, "names": (row_name, "key")}
     labels["hidden"] = "blocked" if dead == NO_KEY else dead
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
@@ -176,7 +177,7 @@ def _labels(weights, queries, keys):
 def _spacing(keys, cell):
     """Return (a label at every so many tokens, whether they are slanted, room below for them and the axis name)."""
     longest = max(parts.width(cut(key)) for key in keys)
-    every = math.ceil(LINE_HEIGHT / cell)  # rows are lower than a line of text
+    every = math.ceil((LINE_HEIGHT + 1) / cell)  # columns want more room than rows
     slanted = cell * every < longest + 4
     if slanted and all(key.isdecimal() for key in keys):  # fewer of them, upright
         every, slanted = math.ceil((longest + 6) / cell), False

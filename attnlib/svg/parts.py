@@ -290,8 +290,13 @@ def matrix(
     return (
         f'<g{tinted} shape-rendering="crispEdges">{ground}{"".join(cells)}</g>{stripes}'
         f'<g{tinted} text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
-        f'<path d="M0 0h{side * m}v{high * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
+        f"{outline(side * m, high * n)}"
     )
+
+
+def outline(wide, high):
+    """Return the thin edge of a map, which sets it off from every page."""
+    return f'<path d="M0 0h{wide:g}v{high:g}h{-wide:g}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
 
 
 def _painted(scale, tint, least):

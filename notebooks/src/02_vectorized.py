@@ -100,7 +100,7 @@ print(f"largest difference to the loops: {largest:.12f}")
 # %% [markdown]
 # ## See it · What changes its size with $d_k$
 #
-# Here is the whole call. $W_Q$ makes $Q$ from the tokens at the left; $W_K$ and $W_V$ are not drawn. The row to the left of a
+# Here is the whole call. $W_Q$ makes $Q$ from the tokens $X$; $W_K$ and $W_V$ are not drawn. The row to the left of a
 # score and the column above it make the score, and the output is made in the same way. Click a cell to see how.
 #
 # Unlike in notebook 00, the slider removes features, and the divisor follows. It keeps the first $d_k$ features of each query
@@ -268,7 +268,7 @@ verdict
 #
 # Real inputs come in batches: several sequences at once, $(b, n, d)$. `A @ B` multiplies the last two axes as matrices, once for
 # every sequence, so you need no loop. But three habits from two dimensions break. The first is `.T`. Here are the keys of two
-# sequences, three tokens with four features each. The keys of the second sequence are pale. Next to them are
+# sequences, three tokens with four features each. The keys of the second sequence are pale. Then come
 # `np.swapaxes(K, -1, -2)` and `K.T`.
 
 

@@ -31,7 +31,7 @@ titles = ["chosen matrices", "random matrices"]
 figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **labels)
 
 # %% [markdown]
-# A new layer starts like the map at the right: its matrices are random, and each word takes a bit of everything. **Training** leads
+# A new layer starts like the second map: its matrices are random, and each word takes a bit of everything. **Training** leads
 # from such a map to one that chooses. These four words alone cannot teach it whom to look at. Many sentences like them can, and you
 # will watch it.
 

@@ -12,7 +12,6 @@ from textwrap import fill as wrapped
 
 import numpy as np
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 
 import attnlib as al
 from attnlib import live, plot
@@ -328,10 +327,10 @@ ax = plot.attention_heatmap(
     weights, queries=WORDS, keys=WORDS, attn_mask=mask, colorbar=False
 )
 told = "upper left:\nAnna and saw\nbegin", "lower right:\nBen and she\ncontinue"
-for first, style, beside in ((0, ":", told[0]), (2, "-", told[1])):
-    frame = Rectangle((-0.46, first - 0.46), 3.92, 1.92, fill=False, ls=style, lw=3)
-    frame.set_path_effects([withStroke(linewidth=6, foreground="white")])
-    _ = ax.add_patch(frame)
+for first, style, beside in ((0, "--", told[0]), (2, "-", told[1])):
+    for colour, lw, ls in (("white", 6, "-"), ("black", 3, style)):
+        look = {"fill": False, "ec": colour, "lw": lw, "ls": ls}
+        _ = ax.add_patch(Rectangle((-0.46, first - 0.46), 3.92, 1.92, **look))
     _ = ax.text(3.7, first + 0.5, beside, va="center")
 _ = ax.set_title("two masks (2, 4) in the square one")
 
@@ -497,8 +496,8 @@ def draw_word(ax, at, word, **roles):  # a word, and what it has in their colour
 _, ax = plot.subplots(figsize=(6.4, 2.9))
 for i, (word, weight) in enumerate(zip(WORDS, cross.weights[0])):
     _ = ax.plot([1, i], [0.8, 0.22], color=VALUE, lw=12 * weight, solid_capstyle="butt")
-    x = (1 + i) / 2 + (0.26 + weight / 10) * (1 if i else -1)  # beside a thick line
-    _ = ax.text(x, 0.5, f"{weight:.2f}", ha="center", va="center")
+    x = 0.4 + 0.6 * i + (0.05 if i == 1 else 0.23)  # right of its line
+    _ = ax.text(x, 0.46, f"{weight:.2f}", ha="left", va="center")
     draw_word(ax, (i, 0), word, key=KEY, value=VALUE)
 draw_word(ax, (1, 1), "she", query=QUERY)
 _ = ax.text(-1, 1, "asks", ha="center", va="center")

@@ -114,7 +114,7 @@ predict.reshape(guess_reshape)
 
 # %% [markdown]
 # Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
-# 4 merge. On the right is a bare reshape. Steps 1 and 2 split with it; steps 3 and 4 start again from the correct heads and
+# 4 merge. The second panel is a bare reshape. Steps 1 and 2 split with it; steps 3 and 4 start again from the correct heads and
 # merge with it.
 
 # %% tags=["slide"] says="Features are cut"
@@ -158,26 +158,26 @@ def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each he
     from_1, from_2 = (matrix.astype(bool).astype(int) for matrix in (one, two))
     pixels = np.dstack([tints[from_1, from_2], 255 * (from_1 | from_2)])  # 0 is clear
     _ = ax.imshow(pixels, aspect="auto")
-    for (i, j), value in np.ndenumerate(one + two):
+    for (i, j), value in np.ndenumerate(np.round(one + two, 3)):
         look = {"color": "black" if value else "gray", "fontsize": 9, "gid": "value"}
-        words = f"{value:.3f}".rstrip("0").rstrip(".")
-        _ = ax.text(j, i, words, ha="center", va="center", **look)
+        _ = ax.text(j, i, f"{value:g}", ha="center", va="center", **look)
     _ = ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
     _ = ax.set_yticks(range(len(rows)), rows)
     _ = ax.set_title(f"{title} {one.shape}", fontsize=11)
+    _ = ax.set_box_aspect(2.5 / len(columns)), ax.set_anchor("W")
 
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Project, split, attend"
 one, two = (np.hstack([a, 0 * a]) for a in of_head)
-two, kinds = np.roll(two, 3, axis=1), ["who", "verb", "-"]  # (n, 6)
+two, kinds = np.roll(two, 3, axis=1), ["who", "verb", "unused"]  # (n, 6)
 O_1, O_2 = (W_O * part for part in np.split(np.repeat(np.eye(2), 3, 0), 2, 1))
-_, axes = plot.subplots(2, 3, figsize=(9.4, 5.4), width_ratios=[5, 4, 7])
+_, axes = plot.subplots(3, 2, figsize=(7.3, 6.3))
 draw_by_head(axes[0, 0], "x: both read all of it", x / 2, x / 2, WORDS, FEATURES)
-draw_by_head(axes[1, 0], "W_O", O_1, O_2, kinds * 2, FEATURES)
-draw_by_head(axes[0, 1], "head 1 finds", of_head[0], 0 * of_head[0], WORDS, kinds)
-draw_by_head(axes[1, 1], "head 2 finds", 0 * of_head[1], of_head[1], WORDS, kinds)
-draw_by_head(axes[0, 2], "the heads side by side", one, two, WORDS, kinds * 2)
-draw_by_head(axes[1, 2], "times W_O: each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
+draw_by_head(axes[1, 0], "head 1 finds", of_head[0], 0 * of_head[0], WORDS, kinds)
+draw_by_head(axes[2, 0], "head 2 finds", 0 * of_head[1], of_head[1], WORDS, kinds)
+draw_by_head(axes[0, 1], "the heads side by side", one, two, WORDS, kinds * 2)
+draw_by_head(axes[1, 1], "W_O", O_1, O_2, kinds * 2, FEATURES)
+draw_by_head(axes[2, 1], "times W_O: each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
 
 # %% [markdown]
 # Violet comes from head 1, pink from head 2, grey from both. *saw* now has both names, apart: Anna in *female*, Ben in *male*. In

@@ -54,8 +54,8 @@ for i, text in enumerate(TEXT):
     letter(ax, i, 0, text)
 for i, text in ((13.2, "B"), (14.2, "?")):
     letter(ax, i, 0, text)
-arrow(ax, (13.2, 0), (3, 0), plot.SERIES[0], bend=0.2)
-arrow(ax, (4, 0), (14.2, 0), plot.SERIES[2], bend=0.2)
+arrow(ax, (13.2, 0.1), (3, 0.1), plot.SERIES[0], bend=0.2)
+arrow(ax, (4, -0.1), (14.2, -0.1), plot.SERIES[2], bend=0.25)
 _ = ax.text(8.5, 1.2, "find the same letter", ha="center")
 _ = ax.text(8.5, -1.5, "name what came after it", ha="center")
 title = "How to answer about a word that you have never read"
@@ -174,7 +174,7 @@ predict.no_positions(guess_no_positions)
 # %% jupyter={"source_hidden": true}
 two_maps = torch.stack([maps[True], maps[False]])  # (2, n, n)
 titles = ["with positions", "without positions"]
-figure = plot.head_grid(two_maps, titles=titles, columns=2)
+figure = plot.head_grid(two_maps, titles=titles, columns=2, width=6.6)
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 on_mirror = two_maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)

@@ -544,7 +544,7 @@ predict.named_head(guess_named_head)
 # %% [markdown]
 # ### See it · All 72 heads
 #
-# The buttons *measured* choose what the left map shows, and a click on a cell chooses the head at the right. Will the map of a head of
+# The buttons *measured* choose what the first map shows, and a click on its cells the head of the second. Will the map of a head of
 # layer 6 look like one of the six above?
 
 # %% jupyter={"source_hidden": true}

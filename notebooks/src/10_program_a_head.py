@@ -43,7 +43,7 @@ labels = {"queries": ships, "keys": ships, "title": "the head: A looks at B"}
 ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 
 # %% [markdown]
-# On the left is a table: A wants B, and nobody else wants anything. On the right is a head with this table, at work on seven
+# First comes a table: A wants B, and nobody else wants anything. Then comes a head with this table, at work on seven
 # tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
 # other row looks at all alike. You will write two matrices whose product is such a table.
 #

@@ -296,7 +296,7 @@ for name in ("key", "value"):
 # ```
 #
 # A prompt goes in at once, which is called **prefill**, or in chunks. Three new tokens after two old ones need the
-# mask on the left. The last token of a chunk sees every key, so the mask lines up at the **lower right**. The `is_causal` of torch's
+# first mask. The last token of a chunk sees every key, so the mask lines up at the **lower right**. The `is_causal` of torch's
 # function lines up at the upper left.
 
 # %% jupyter={"source_hidden": true}
@@ -517,7 +517,7 @@ plot.table(names, lines)
 #
 # **Fewer heads of keys and values.** Several heads of queries share one head of keys and values. This is **grouped-query
 # attention** (GQA, [Ainslie et al. 2023](../REFERENCES.md#ainslie-2023)), and with a single one **multi-query attention** (MQA,
-# Shazeer 2019). Neighbours share, as on the left. Deal the heads out in turn, as on the right, and every shape is still right.
+# Shazeer 2019). Neighbours share. Deal the heads out in turn, and every shape is still right.
 
 # %% jupyter={"source_hidden": true}
 orders = {"neighbours share": [0, 0, 1, 1], "dealt out in turn": [0, 1, 0, 1]}
@@ -631,17 +631,26 @@ plot.table(names, list(zip(timed["tokens"], price, low, high)))
 
 
 # %% jupyter={"source_hidden": true}
+def draw_dots(ax):
+    slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
+    look = {"fmt": "o", "c": "gray", "label": "tokens in a pass"}
+    ax.errorbar(counts / 4, middle, (middle - slow, fast - middle), **look)
+    for count, *dot in zip(counts, counts / 4, middle):
+        ax.annotate(str(count), dot, (8, -5), textcoords="offset points")
+
+
+# %% jupyter={"source_hidden": true}
 def draw_roof(bandwidth, speed):
     _, ax = plot.subplots(figsize=(6.2, 3))
     roof = np.sort([0.18, speed / bandwidth, 24])  # it bends where both bind
-    ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray", base=2)
+    height = np.minimum(bandwidth * roof, speed) / 1e9
+    ax.loglog(roof, height, color="gray", base=2, label="roofline")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
-    slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
-    ax.errorbar(counts / 4, middle, (middle - slow, fast - middle), fmt="o", c="gray")
-    for count, *dot in zip(counts, counts / 4, middle):
-        ax.annotate(str(count), dot, (8, -5), textcoords="offset points")
-    ax.set(xlabel="multiplications for each byte", ylabel="billion a second")
+    draw_dots(ax)
+    ax.set_xlabel("multiplications for each byte")
+    ax.set_ylabel("billion multiplications\na second")
+    ax.legend(loc="upper left")  # a narrow page shows the left half first
     ax.set_title("Left of the bend bytes bind, right of it multiplications")
 
 

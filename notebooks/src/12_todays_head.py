@@ -158,7 +158,7 @@ for d_k, style in ((2, ":"), (8, "--"), (128, "-")):
     score = np.cos(distance[:, None] * frequencies(d_k)).mean(axis=-1)
     ax.plot(distance, score, style, label=f"$d_k$ = {d_k}")
 score = np.cos((distance - 20)[:, None] * frequencies(128)).mean(axis=-1)
-ax.plot(distance, score, "-.", label="$d_k$ = 128, another key")
+ax.plot(distance, score, "-.", color=plot.SERIES[2], label="$d_k$ = 128, another key")
 ax.set(xlabel="distance i - j", ylabel="score / $d_k$", ylim=(-1.1, 1.8))
 _ = ax.legend(loc="upper center", ncols=2)
 
@@ -307,7 +307,8 @@ def line(ax, start, end):
 def draw_lane(ax, name, place, colour):
     """Draw what becomes of the queries, the keys or the values of all heads."""
     line(ax, (2, 6.1), (place, 5.3))
-    line(ax, (place, 5), (place, 0.5 if name == "V" else 0.1))
+    end = 0.5 if name == "V" else 0.1
+    _ = ax.plot([place, place], [5, end], color="gray", lw=1, zorder=0)
     box(ax, place, 5, f"$W_{name}$", colour)
     if name != "V":
         box(ax, place, 4, "QK-norm", colour, new=True)
@@ -327,14 +328,14 @@ _, ax = plot.subplots(figsize=(6.2, 3.9))
 for name, place, colour in (("Q", 0.7, QUERY), ("K", 2, KEY), ("V", 3.3, VALUE)):
     draw_lane(ax, name, place, colour)
 box(ax, 2, 6.1, "x, (n, d_model)", LINE)
-_ = ax.plot([0.7, 4.1, 4.1, 6], [0.1, 0.1, 6.1, 6.1], color="gray", lw=1, zorder=0)
-_ = ax.plot([3.3, 4.5, 4.5, 6], [0.5, 0.5, 2, 2], color=VALUE, lw=1, zorder=0)
+for at, low, right, high, to in ((0.7, 0.1, 7.3, 6.1, 6.45), (3.3, 0.5, 4.3, 2, 5.2)):
+    _ = ax.plot([at, right, right], [low, low, high], color="gray", lw=1, zorder=0)
+    line(ax, (right, high), (to, high))
 line(ax, (6, 6.1), (6, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6, height, words, LINE, new)
 title = "An attention layer of 2026: thick frames are new since 2017"
-_ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title)
-_ = ax.axis("off")
+_ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
 # | line | what it is for | which of the four has it |

@@ -391,8 +391,8 @@ def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
 
 
 # %% [markdown]
-# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Set $n$ and
-# $d_k$ to 64, and *outlier* to 10: ten times as long.
+# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Now take
+# $n = d_k = 64$, and set *outlier* to 10: ten times as long.
 
 
 # %% jupyter={"source_hidden": true}

@@ -48,8 +48,8 @@ def draw_arrows(ax, digits, weights):
     for i in (0, 2, 3, 5, 6, 8, 9):  # not a 9 after a 1, nor the dashes: section 3
         j = weights[i].argmax()
         line = {"arrowstyle": "-|>", "color": LINE, "lw": 3 * weights[i, j]}
-        line |= {"shrinkA": 10, "shrinkB": 10}
-        _ = ax.annotate("", (digits[i], 0), (j, 2), arrowprops=line, zorder=0)
+        line |= {"shrinkA": 0, "shrinkB": 0}  # from below a letter to above a digit
+        _ = ax.annotate("", (digits[i], 0.32), (j, 1.72), arrowprops=line, zorder=0)
 
 
 # %% jupyter={"source_hidden": true}

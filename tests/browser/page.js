@@ -129,6 +129,12 @@ window.ask = {
   // A tinted number and its ground.
   tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
+  // The scale of each column of a figure that has a line for itself.
+  alone: (box) => {
+    const columns = [...box.querySelectorAll(":scope > svg:not(i + svg)")].map((svg) => [svg, svg.getBoundingClientRect()]);
+    const begins = columns.map(([, place]) => Math.round(place.top));
+    return columns.filter((_, k) => begins.filter((top) => top === begins[k]).length === 1).map(([svg, place]) => place.width / svg.viewBox.baseVal.width);
+  },
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>
     [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,
@@ -222,7 +228,6 @@ window.ask = {
         found.push([image.clientWidth / image.naturalWidth, image.alt]);
     return found;
   },
-  // The lengths of all sliders, and where they begin beside their views.
   // Views that are no column of one width: rails that differ, or controls that begin or end elsewhere than the picture.
   loose: () =>
     [...document.querySelectorAll("[data-attnlib]:has(.attnlib-control)")].filter((view) => {

@@ -281,6 +281,10 @@ def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
         page.wait_for_timeout(300)
         begins, shows = zip(*page.evaluate("ask.namesOfRows()"), strict=True)
         assert begins == shows and any(begins) == below
+        for scales in (
+            figure.evaluate("ask.alone") for figure in page.locator(".attnlib-figure:has([data-rows])").all()
+        ):
+            assert not scales or max(scales) - min(scales) < 0.01  # of maps to compare none is larger
 
 
 def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):

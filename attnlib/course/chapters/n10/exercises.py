@@ -330,7 +330,7 @@ RECALL = (
         c="A token gives its value, and values come in after the softmax.",
     ),
     Question("given", right="c", tempting="b").because(
-        a="The query is what a token looks for.",
+        a="A query works for its own token only.",
         b="The key is what a token is found by.",
         c="The query is what a token looks for, the key what it is found by, and the value what it gives.",
     ),
