@@ -487,6 +487,8 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     assert view.picture.value.count(": anything goes</title>") == 3 and "blocked" not in view.picture.value
     view.choose(query=0, key=1)
     assert view.readout.value == "wanted: query 0 “0 *”, key 1 “1 A”: <b>anything goes</b>"
+    ships_alone = live.compare(ships.pictured(partial(check.cargo_of_c.show, lambda: None)), convoy="*AC")
+    assert ships_alone.readout.value == ""  # there is no cell to point at
     right = handed_in(RIGHT["latest_of_my_flag"][0])
     view = live.compare(ships.pictured(partial(check.latest_of_my_flag.show, right)), convoy="*AA")
     wanted, yours = re.findall("<svg.*?</svg>", view.picture.value, re.DOTALL)

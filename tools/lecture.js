@@ -153,6 +153,20 @@ function enlarge(section) {
       const sides = grown(word, larger), scale = plate.getScreenCTM().b ? sides.reverse() : sides; // one that is turned
       Object.assign(plate.style, { scale: scale.join(" "), transformBox: "fill-box", transformOrigin: "center" });
     }
+    // A number that is not shown yet becomes as large as those beside it.
+    for (const text of picture.querySelectorAll("svg text:empty"))
+      text.style.fontSize = words.find(({ moves, text: { parentNode } }) => moves && parentNode === text.parentNode)?.text.style.fontSize ?? "";
+  }
+}
+
+// A view whose parts stand below each other would be as wide as the slide: it is as wide as they are.
+function gather(body, picture) {
+  for (const live of picture.querySelectorAll(".attnlib-live")) {
+    const { left, width } = live.getBoundingClientRect(), still = live.parentElement;
+    const right = Math.max(...[...live.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect().right));
+    if (width < 0.98 * picture.getBoundingClientRect().width || right - left > 0.98 * width) continue;
+    still.style.width = (101 * (right - left)) / width + "%";
+    if (body.scrollHeight > body.clientHeight) still.style.width = "";
   }
 }
 
@@ -161,12 +175,20 @@ function fit(section) {
   const body = section.querySelector(".body");
   const picture = section.querySelector(".picture");
   if (!picture) return;
+  for (const { style } of picture.children) style.width = "";
   const below = zoom(body, picture);
-  if (!body.querySelector(".says, .question")) return;
-  section.classList.add("beside");
-  if (zoom(body, picture) > 1.1 * below) return;
-  section.classList.remove("beside");
-  picture.style.zoom = below;
+  section.classList.toggle("beside", !!body.querySelector(".says, .question"));
+  if (section.matches(".beside") && zoom(body, picture) <= 1.1 * below) {
+    section.classList.remove("beside");
+    picture.style.zoom = below;
+  }
+  gather(body, picture);
+}
+
+function measure(sections) {
+  root.classList.add("measuring");
+  sections.forEach((section) => (fit(section), enlarge(section)));
+  root.classList.remove("measuring");
 }
 
 function lay() {
@@ -174,9 +196,7 @@ function lay() {
   width = WIDTHS[ratio()];
   const slides = root.querySelector(".slides");
   slides.style.width = width + "px";
-  root.classList.add("measuring");
-  document.querySelectorAll(".slides > section").forEach((section) => (fit(section), enlarge(section)));
-  root.classList.remove("measuring");
+  measure(document.querySelectorAll(".slides > section"));
   if (Reveal.isReady()) Reveal.configure({ width });
 }
 
@@ -197,6 +217,10 @@ window.addEventListener("load", async () => {
   for (const answer of answers.filter((one) => !again.includes(one)))
     answer.addEventListener("click", () => again.find(({ textContent }) => textContent === answer.textContent)?.click());
   again[0]?.click();
+  for (const answer of answers) {
+    const section = answer.closest("section");
+    answer.addEventListener("click", () => width && measure([section])); // the answer takes more room than the question
+  }
   document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it
   const chosen = listed(asked.get("slides") ?? "", [...document.querySelectorAll(".slides > section")]);

@@ -20,6 +20,9 @@ class Comparison(LiveView):
 
     free = "anything goes"
 
+    def _chosen(self, otherwise: str | None = None) -> str:
+        return super()._chosen(otherwise) if self.shown else ""  # ships alone have no cell to point at
+
 
 def compare(shown: Callable, **text: str) -> LiveView:
     """Show maps beside each other that depend on a text to be typed, and on a factor.

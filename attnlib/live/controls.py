@@ -11,7 +11,7 @@ from .. import arguments
 
 LABEL = 76  # pixels of every label: nothing beside it moves
 STYLE = {"description_width": f"{LABEL}px"}
-RAIL = 220
+RAIL, LEAST = 220, 144  # pixels of the track of a slider, and where a picture is narrow
 # What a slider for d_k moves: the divisor alone (small is sharp), the length of the vectors (large is sharp), or both.
 DIVISOR, FEATURES, BOTH = "divide by √d_k, d_k =", "features d_k", "features d_k, divisor follows"
 
@@ -39,7 +39,9 @@ def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
 def typed(name: str, value: str, **options: Any) -> Any:
     """Return a field to type a text into, over the whole width."""
     layout = widgets.Layout(width="min(640px, 100%)")
-    return widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
+    field = widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
+    field.least = 520
+    return field
 
 
 def stops(low: int, high: int, *also: int) -> list[int]:
@@ -103,10 +105,11 @@ def _fixed(control, texts):
     longest = max(len(str(text)) for text in texts) + 1
     readout, label = max(40, 8 * longest), _label_width(control.description)
     control.style = {"description_width": label}
-    control.layout.width = f"{int(label[:-2]) + RAIL + readout + 24}px"
-    control.layout.max_width = "100%"
+    beside = int(label[:-2]) + readout + 24
+    control.layout.width, control.layout.max_width = f"{beside + RAIL}px", "100%"
+    control.layout.min_width = f"min({beside + LEAST}px, 100%)"
     control.add_class(f"attnlib-readout-{readout}")
-    control.readout_width = readout
+    control.readout_width, control.least = readout, beside + LEAST
     return control
 
 

@@ -156,7 +156,8 @@ def _values(trace, angle):
     places = [_at(value, FAR) for value in VALUES.tolist()]
     lines = [(*place, x, y) for place in places]
     edges = [(*a, *b) for a, b in zip(places, places[1:] + places[:1], strict=True)]
-    words = _labelled(places, "value", lines + edges)
+    half = SIDE / 2
+    words = _labelled(places, "value", [*lines, *edges, (half, 0, half, SIDE), (0, half, SIDE, half)])
     for j, (value, weight) in enumerate(zip(VALUES.tolist(), trace.weights[0].tolist(), strict=True)):
         yield _line(*lines[j], VALUE, 1 + 5 * weight)
         title = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
@@ -193,7 +194,7 @@ ALONG = np.linspace(0, 1, 65)
 # Where a label may stand beside its point: its anchor, how far across and down; the first that is free is taken.
 BESIDE = (
     *(("start", 10, -8), ("end", -10, -8), ("start", 10, 18), ("end", -10, 18), ("middle", 0, -13), ("middle", 0, 22)),
-    *(("start", 12, 4), ("end", -12, 4)),
+    *(("end", 14, 22), ("start", 12, 4), ("end", -12, 4)),
 )
 
 
@@ -220,8 +221,8 @@ def _labelled(places, name, lines):
 
 
 def _box(x, y, words, anchor):
-    """Return left, top, right and bottom of a text."""
-    wide = svg.width(words)
+    """Return left, top, right and bottom of a text, as a lecture draws it: a little larger."""
+    wide = 1.25 * svg.width(words)
     left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
     return left, y - 12, left + wide, y + 4
 

@@ -72,6 +72,7 @@ def ribbons(
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
         controls["sentence"] = typed("sentence", text or "", continuous_update=False)
+        controls["sentence"].layout.margin = "2px max(2px, 100% - 642px) 2px 2px"  # on a line of its own
     controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     if held.scores is not None:
         controls["way"] = buttons("in", [(HEAD, 0), (WHOLE, 1)], 1)

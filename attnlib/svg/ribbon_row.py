@@ -132,8 +132,9 @@ def ribbons(
     waits, now = bool(guesses) and not guess, guess if guesses else None
     pieces = [] if waits else [_staged(answer, "stage", now)]
     pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
-    y, first = place.blank + 44 if narrow else HIGH - 20, "Guess first. Then you see where it looks."
-    pieces.append(_staged([text(MARGIN, y, first, size=14 - narrow)], "waits", now))
+    at = (MARGIN, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
+    first = text(*at[:2], "Guess first. Then you see where it looks.", size=14 - narrow, anchor=at[2])
+    pieces.append(_staged([first], "waits", now))
     pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
     description = asked or f"{verdict} {setting}. {describe(words, weights, query)} Next word: " + ", ".join(

@@ -147,6 +147,15 @@ window.ask = {
     }),
   cutReadouts: () =>
     [...document.querySelectorAll(".attnlib-readout")].filter((line) => line.scrollHeight > line.clientHeight + 1).length,
+  // Sliders whose readout is cut, or that have no room to be moved.
+  crampedSliders: () => {
+    const shown = [...document.querySelectorAll(".attnlib-view .widget-hslider")].filter((slider) => slider.getClientRects().length);
+    const cramped = shown.filter((slider) => {
+      const readout = slider.querySelector(".widget-readout");
+      return readout.scrollWidth > readout.clientWidth || slider.querySelector(".noUi-target").clientWidth < 100;
+    });
+    return cramped.map((slider) => slider.textContent);
+  },
   // Where the controls of each view end, and its picture.
   columns: () =>
     [...document.querySelectorAll(".attnlib-view")].map((view) => {

@@ -106,6 +106,28 @@ def test_the_first_view_asks_before_it_answers_and_still_fits(new_page, built):
     assert said["y"] + said["height"] < 750
 
 
+@pytest.mark.parametrize("size", [(1366, 768), (1024, 768)], ids=lambda size: f"{size[0]}")
+@pytest.mark.parametrize("name", MOST)
+def test_a_slide_still_fits_when_its_question_is_answered(new_page, built, name, size):
+    page = prepared(new_page(*size))
+    opened(page, built(name))
+    asks = "all => all.map((one) => Reveal.getSlides().indexOf(one.closest('section')))"
+    slides = page.locator(".attnlib-fills > span").evaluate_all(asks)
+    assert slides
+    for at in slides:
+        page.evaluate(f"Reveal.slide({at}, 0, 9)")
+        view = page.locator(".present [data-attnlib]")
+        view.get_by_role("button").last.click()
+        drawn = view.locator("svg:visible").bounding_box()
+        assert abs(2 * drawn["x"] + drawn["width"] - size[0]) < 50  # in the middle
+        for way in view.locator("[type=radio]").all():
+            way.check()
+            for _ in ends_of(view):
+                said = view.locator(".attnlib-said p").bounding_box()
+                assert said["y"] + said["height"] < size[1]
+                assert page.evaluate("ask.crammed(Reveal.getCurrentSlide())") == []
+
+
 @pytest.mark.parametrize("how", ["click", "drag"])
 def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, how):
     page = new_page()
