@@ -118,6 +118,17 @@ def test_flow_stands_beside_its_other_parts_as_if_it_were_one():
     assert {"scores", "scaled scores", "weights", "output", "values"} <= shapes
 
 
+def test_the_captions_of_keys_and_values_stand_right_above_them():
+    """One query, 14 keys of 64 features: V is three times as high as K^T."""
+    r = np.random.default_rng(0)
+    call = al.attention_trace(r.normal(size=(1, 64)), r.normal(size=(14, 64)), r.normal(size=(14, 2)))
+    parts = parsed(live.flow(call).picture.value)[:-1]
+    captions = {t.text: float(t.get("y")) for part in parts for t in part.iter("text")}
+    targets = [r for part in parts for r in part.iter("rect") if r.get("data-rows")]
+    tops = {(r.get("data-row"), r.get("data-column")): float(r.get("y")) for r in targets}
+    assert captions["keys"] == tops["", "key"] - 29 and captions["values"] == tops["key", "feature"] - 9
+
+
 def test_flow_of_many_queries_and_few_keys_fits():
     r = np.random.default_rng(0)
     view = live.flow(al.attention_trace(r.normal(size=(64, 4)), r.normal(size=(4, 4)), r.normal(size=(4, 4))))

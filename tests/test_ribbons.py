@@ -152,6 +152,8 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     own = view.shown["weights"]
     view.sliders["d_k"].value = 4096
     assert "Too pale" in read(view) and view.shown["weights"][13].max() < 0.2  # the whole model
+    (brief,) = re.findall("layer 24, head 1; ÷ [^<]*", view.picture.value)
+    assert svg.width(brief, 12) < 328 - 8  # a phone's picture has it whole
     view.sliders["way"].value = 0
     assert "The model says Mary" in read(view) and "This head divides by 64, not by 8" in read(view)
     scores = smollm.every_score()[1][23, 0] * 8
@@ -169,6 +171,7 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     assert f"“John” looks at “When”: {maps[24, 4, 9, 0]:.4f}" in view.picture.value
     view.choose(query=0)  # it may look at itself alone
     assert "How much “When” looks at “When”: 270 heads as trained" in read(view)
+    assert ">1</text></g>" not in view.picture.value.split("crispEdges")[-1]  # its 270 cells have no room for numbers
 
 
 def test_one_s_own_sentence_is_stored_or_needs_the_model():

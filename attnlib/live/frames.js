@@ -17,7 +17,7 @@
   const slider = ({ name, labels, at }, moved) => {
     const rail = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
     const readout = made("output", { textContent: labels[at] });
-    readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
+    readout.style.minWidth = `${Math.min(40, Math.max(...labels.map((label) => label.length)) + 1)}ch`;
     rail.ariaValueText = labels[at];
     const set = (stop) => {
       rail.value = stop;

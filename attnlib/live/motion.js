@@ -57,7 +57,7 @@
   // it goes on, its edge fades; of a picture that a kernel draws again and again, that of the element around it.
   window.attnlibScrolls = (box, edge = box) => {
     const goesOn = () => {
-      const hidden = getComputedStyle(box).overflowX !== "visible" ? box.scrollWidth - box.clientWidth : 0;
+      const hidden = getComputedStyle(box).overflowX !== "visible" ? box.scrollWidth - box.offsetWidth : 0;
       if (hidden > 0 && edge === box) box.setAttribute("tabindex", 0);
       else box.removeAttribute("tabindex");
       edge.classList.toggle("attnlib-goes-on", box.scrollLeft < hidden - 1);

@@ -186,4 +186,4 @@ def _heads(held, query, head):
     looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
     title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
     picture = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
-    return f'<div class="attnlib-heads">{picture}</div>'
+    return f'<div class="attnlib-heads"><div class="attnlib-down">{html.escape(title)}</div>{picture}</div>'

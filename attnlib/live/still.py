@@ -68,7 +68,7 @@ def _draw(ax, parent, place, held):
     for element in parent:
         now = {**held, **{name: element.get(name) for name in HELD if element.get(name)}}
         at = _moved(element.get("transform", "")) + place
-        if element.get("visibility") == "hidden":
+        if element.get("visibility") == "hidden" or element.get("class") == "attnlib-down":
             continue
         if element.tag == "g":
             _draw(ax, element, at, now)

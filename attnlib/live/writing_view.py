@@ -17,7 +17,7 @@ from .view import LiveView
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 100  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
-LONGEST = 64  # tokens of a sentence
+LONGEST, PHONE = 64, 320  # tokens of a sentence; pixels of one on a phone
 START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
@@ -79,7 +79,11 @@ def writing(
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        halves = [_sentence(tokens, n, right), _heads(list(weights), maps, tokens[:n], chosen)]
+        halves = [
+            f'<g class="attnlib-{name}">{_sentence(tokens, n, room)}</g>'
+            for name, room in (("across", right), ("down", min(right, PHONE)))
+        ]
+        halves.append(_heads(list(weights), maps, tokens[:n], chosen))
         left = svg.picture(
             right, TOP + SLANT + len(maps) * ROW, "a sentence being written", sentence, halves, at=(0, 0)
         )

@@ -286,13 +286,16 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
     every = 1 if cell >= 24 else 5
     sentence = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
-    names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
+    options = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
-    cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, least=1, **names)
+    numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)]
+    aside = "" if every == 1 else ' class="attnlib-across"'  # a phone has room for every other one
+    options["inset"] = 0 if every == 1 else cell  # numbers need cells that stay large
+    cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, least=1, **options)
     elements = [
         text(0, 15, title, size=LARGE),
-        *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
+        *(f"<g{aside * (j % 2)}>{number}</g>" for j, number in enumerate(numbers)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
         text(36, 39 + cell * n, "L1", size=12),
         f'<g transform="translate(36 22)">{cells}',

@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The place of each matrix by name, words on arrows as (words, x, y), the size of all, and the parts of it."""
+    """The place of each matrix by name, words on arrows as (words, x, y, baseline), the size of all, and its parts."""
 
     places: dict
     arrows: list
@@ -92,7 +92,7 @@ def _with_cells(side, maps, queries, keys, features):
     def stand(name, columns, wide, words=None):
         nonlocal x
         if words:
-            arrows.append((words, x, y + n_q * side // 2))
+            arrows.append((words, x, y + n_q * side // 2, y - 4 if n_q == 1 else y + n_q * side // 2 - 4))
             x += ARROW + round(width(words))
         slot = max(round(columns * wide), SLOT)
         places[name] = Place(x + (slot - round(columns * wide)) // 2, y, n_q, columns, wide, side)
@@ -109,17 +109,22 @@ def _with_cells(side, maps, queries, keys, features):
     over = places[first], places["output"]
     places["key"] = Place(over[0].x, y - NEAR - round(d_k * k_high), d_k, n_k, side, k_high)
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
-    wide = 8 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
+    wide = 4 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
     past_keys = places["key"].x + _captioned("keys", "K^T", d_k, n_k)
     high = y + n_q * side + 38
     # What is too wide for one line on most screens would stand too high on two: it scrolls as one.
-    ends = [at + ARROW + round(width(words)) - 6 for words, at, _ in arrows]  # frames are wider than matrices
+    ends = [at + ARROW + round(width(words)) - 6 for words, at, *_ in arrows]  # frames are wider than matrices
     breaks = [end for end in ends if not over[0].x < end < past_keys and wide <= WIDE]
     parts = []
     for left, right in pairwise([0, *breaks, wide]):
-        holds = any(left <= product.x < right for product in over)
-        parts.append((left, 0 if holds else min(y, y + n_q * side // 2 - 20), right))
+        tops = [_above(name, places[name]) - 13 for name in ("key", "value") if left <= places[name].x < right]
+        parts.append((left, min([*tops, y, y + n_q * side // 2 - 20]), right))
     return Layout(places, arrows, wide, high, parts)
+
+
+def _above(name, at):
+    """Return the baseline of the caption of K^T or V: the labels of keys stand between K^T and its caption."""
+    return at.y - (29 if name == "key" else 9)
 
 
 def _captioned(role, symbol, rows, columns):
@@ -133,7 +138,7 @@ def matrices(place, arrays, maps, queries, keys, blocked=None):
     `place` is a Layout, made of the same `maps`, and `arrays` has the names of its places; key is (n_k, d_k), as
     everywhere, `blocked` (n_q, n_k).
     """
-    elements = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
+    elements = [(at[1], _arrow(*at)) for at in place.arrows]
     for name, at in place.places.items():
         options = {"rows": queries, "columns": keys, "tint": TINTS.get(name)} | {
             "key": {"rows": None, "names": ("feature", "key")},
@@ -193,8 +198,8 @@ def _caption(name, at):
         return tag(middle, at.bottom + 18, "queries", QUERY) + _small(middle, at.bottom + 34, f"Q  {shape}")
     if name in ("key", "value"):
         role, symbol, colour = ("keys", "K^T", KEY) if name == "key" else ("values", "V", VALUE)
-        wide = round(width(role)) + 8
-        return tag(at.x, 17, role, colour, anchor="start") + text(at.x + wide + 8, 17, f"{symbol}  {shape}", math=True)
+        wide, y = round(width(role)) + 8, _above(name, at)
+        return tag(at.x, y, role, colour, anchor="start") + text(at.x + wide + 8, y, f"{symbol}  {shape}", math=True)
     title = text(middle, at.bottom + 18, named(name), bold=True, anchor="middle")
     return title + _small(middle, at.bottom + 34, f"X  {shape}" if name == "x" else shape)
 
@@ -203,10 +208,10 @@ def _small(x, y, words):
     return text(x, y, words, anchor="middle", math=True)
 
 
-def _arrow(words, x, y):
+def _arrow(words, x, y, base):
     long = ARROW - 12 + round(width(words))
     head = f'<path d="M{x + 4} {y + 4}h{long}m-6 -4l6 4l-6 4" stroke="{LINE}" stroke-width="1.5" fill="none"/>'
-    return head + text(x + 4 + long / 2, y - 4, words, anchor="middle", math=True)
+    return head + text(x + 4 + long / 2, base, words, anchor="middle", math=True)
 
 
 def _target(name, at):
@@ -297,11 +302,11 @@ def steps_table(rows, keys, j, wide):
     elements = []
     for k in range(first, first + n):
         x, words = NAME + (k - first + 0.5) * side, cut(keys[k], max(2, min(LETTERS, side // 8)))
-        elements.append(tag(x, 15, words, KEY) if k == j else text(x, 15, words, anchor="middle"))
+        elements.append(tag(x, 13, words, KEY) if k == j else text(x, 13, words, anchor="middle"))
     right = NAME + n * side
     if n < len(keys):
-        elements.append(text(NAME - 8, 15, f"{n} of {len(keys)} keys", anchor="end"))
-    elements.append(text(right + SUM / 2, 15, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
+        elements.append(text(NAME - 8, 13, f"{n} of {len(keys)} keys", anchor="end"))
+    elements.append(text(right + SUM / 2, 13, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
     for row, (name, values, options, total) in enumerate(rows, start=1):
         y = row * ROW + 1
         part = np.s_[None, first : first + n]

@@ -23,7 +23,7 @@ NEAR, FAR, ITSELF = 0.16, 0.82, 14  # share of DEEP for any ribbon, for the long
 LARGEST, SMALLEST, GAP = 22, 13, 0.55  # size of the words; the gap between two, as a share of it
 MARGIN, BLANK, MOST = 8, 46, 16  # beside the sentence; width of the next word's box at least; words of a narrow page
 BARS, BAR = 3, 130  # likely next words: how many, and the longest bar
-SEEN, NUMBERED, APART = 0.002, 0.05, 33  # weight that is drawn, that has its number; pixels between two numbers
+SEEN, NUMBERED, APART = 0.005, 0.05, 33  # weight that is drawn, that has its number; pixels between two numbers
 LETTERS, BRIEF = 14, 10  # of a token in the sentence, and where there is less room
 ORDER = ("first", "second", "third", "fourth")
 
@@ -127,7 +127,8 @@ def ribbons(
     looking = place.column(query)
     answer = [*bands(place, shares, looking), *_plates(place, shares, looking), _answer(place, *following[0])]
     answer += [*_numbers(place, shares, looking), _likely(place, following)]
-    answer.append(text(MARGIN, 58 if narrow else 40, setting, size=12, math=True))
+    brief = setting.replace("divided by", "÷") if narrow else setting
+    answer.append(text(MARGIN, 58 if narrow else 40, brief, size=12, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
     pieces = [] if waits else [_staged(answer, "stage", now)]
     pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]

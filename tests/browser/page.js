@@ -237,15 +237,13 @@ window.ask = {
         found.push([image.clientWidth / image.naturalWidth, image.alt]);
     return found;
   },
-  // The lengths of all sliders, and where they begin beside their views.
-  rails: () => [
-    ...new Set(
-      [...document.querySelectorAll(".attnlib-control > input")].map((rail) => {
-        const [box, view] = [rail, rail.closest("[data-attnlib]")].map((one) => one.getBoundingClientRect());
-        return `${Math.round(box.left - view.left)} + ${Math.round(box.width)}`;
-      }),
-    ),
-  ],
+  // Views that are no column of one width: rails that differ, or controls that begin or end elsewhere than the picture.
+  loose: () =>
+    [...document.querySelectorAll("[data-attnlib]:has(.attnlib-control)")].filter((view) => {
+      const ends = (which) =>
+        new Set([...view.querySelectorAll(which)].map((one) => one.getBoundingClientRect()).map((box) => `${box.left} ${box.right}`));
+      return ends(".attnlib-control > input").size > 1 || ends(":scope > .attnlib-control, :scope > .attnlib-live").size > 1;
+    }),
   seen: (view) =>
     [...view.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => text.textContent),
   says: (selector) => document.querySelector(selector).textContent,
@@ -258,7 +256,8 @@ window.ask = {
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const a = svg.getBoundingClientRect();
       const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
-      const texts = [...svg.querySelectorAll("text")].filter((text) => leaves(text.getBoundingClientRect()));
+      const drawn = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);
+      const texts = drawn.filter((text) => leaves(text.getBoundingClientRect()));
       return texts.map((text) => text.textContent);
     }),
   crowded: () =>

@@ -129,7 +129,9 @@ def test_words_in_pictures_can_be_read(new_page, book, name, width):
     page, _ = opened(new_page, book, name, width)
     assert page.evaluate("ask.tooSmall()") == [] and page.evaluate("ask.clipped()") == []
     assert page.evaluate("ask.fitsAcross()")
-    assert len(page.evaluate("ask.rails()")) == 1
+    assert page.evaluate("ask.loose().length") == 0
+    side = page.evaluate("document.querySelector('.sidebar-drawer').getBoundingClientRect().right")
+    assert all(box["left"] >= side + 4 for box in page.evaluate("ask.boxes('[data-attnlib]')"))
     assert width < 1024 or page.locator(".attnlib-live.attnlib-goes-on").count() == 0  # no picture is cut there
 
 
@@ -137,11 +139,12 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
     """Words stand below each other, and each part of a call fits the page."""
     page, _ = opened(new_page, book, "00_start_here")
     ribbons, _, call = page.locator("[data-attnlib]").all()
-    assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
+    down, across = (ribbons.locator(f"div.attnlib-{name}").first for name in ("down", "across"))
+    assert down.is_visible() and not across.is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
     assert slider_of(ribbons).bounding_box()["width"] > 340  # the row is the slider's
     page.set_viewport_size({"width": 1024, "height": 768})
-    assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
+    assert across.is_visible() and not down.is_visible()
 
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
@@ -154,6 +157,15 @@ def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book)
     assert going_on.count() and page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
     page.set_viewport_size({"width": 1366, "height": 768})
     page.locator(".table-wrapper.attnlib-goes-on").first.wait_for(state="detached")
+
+
+def test_the_mark_of_what_goes_on_is_not_why_it_does(new_page, book):
+    page, _ = opened(new_page, book, "03_scaling")
+    plane = page.locator(".attnlib-live:has(.attnlib-parts)").last
+    for width, goes_on in ((390, 0), (375, 1), (390, 0)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_timeout(300)
+        assert plane.and_(page.locator(".attnlib-goes-on")).count() == goes_on
 
 
 def test_the_search_finds_softmax(new_page, book):

@@ -123,7 +123,7 @@ def test_a_choice_is_a_row_of_options_by_mouse_and_by_key(new_page, tmp_path):
 
 def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):
     page, problems = opened(new_page(), tmp_path, one_row(stage=2))
-    picture, told = page.locator(".attnlib-across"), page.locator(".attnlib-told")
+    picture, told = page.locator("div.attnlib-across"), page.locator(".attnlib-told")
     mixture = picture.locator("g:has(> title)", has_text="0.885 = 0.6461")
     assert mixture.is_hidden() and picture.get_by_text("?", exact=True).filter(visible=True).count()
     button = page.get_by_role("button", name="added")
