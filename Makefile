@@ -43,7 +43,7 @@ check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 check: setup-tests  ## The quick part of make test: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib attncourse tests --ignore tests/browser
 
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.one_run -m slow --nbval tests notebooks --ignore tests/browser

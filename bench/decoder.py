@@ -13,7 +13,7 @@ import time
 import numpy as np
 import torch
 
-from attnlib.course import smollm
+from attncourse import smollm
 
 from .timing import verdict
 
@@ -34,7 +34,7 @@ IN_TRANSFORMERS = {
 }
 PEAK = f"""
 import resource, sys
-from attnlib.course import smollm
+from attncourse import smollm
 smollm.load(bar=iter).write({PROMPT!r}, {WRITTEN})
 assert "torch" not in sys.modules
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3))

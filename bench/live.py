@@ -32,7 +32,7 @@ VIEWS = {
 OURS = """
 import numpy as np, attnlib as al
 from attnlib import live
-from attnlib.course import smollm
+from attncourse import smollm
 q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
 maps = lambda d_k: {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T)}
 view = VIEW

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import torch
 
-from attnlib.course.training import neighbours
+from attncourse.training import neighbours
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = range(5)
@@ -42,7 +42,7 @@ def both_neighbours(num_heads, read_out, seed):
 
 def beyond(seed):
     """Return the accuracy of the heads of 12 that learned to look one place back, by kind and length."""
-    from attnlib.course.training.previous_letter import accuracy, trained
+    from attncourse.training.previous_letter import accuracy, trained
 
     found = {}
     for kind in ("RoPE", "learned", "sinusoids", "nothing"):

@@ -51,7 +51,7 @@ NOT_FOUND = """<!DOCTYPE html>
 """
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
-    "attnlib": (["ipywidgets", "matplotlib", "numpy"], ["attnlib"]),
+    "attnlib": (["ipywidgets", "matplotlib", "numpy"], ["attnlib", "attncourse"]),
     "comm": (["traitlets"], ["comm"]),
     "ipywidgets": (["comm", "ipython", "jupyterlab-widgets", "traitlets", "widgetsnbextension"], ["ipywidgets"]),
     "jupyterlab-widgets": ([], ["jupyterlab_widgets"]),
@@ -182,7 +182,8 @@ def wheel(name, site, scratch):
     folder.mkdir()
     if name == "attnlib":  # from a copy: setuptools leaves a build folder, and packs what an older one holds
         source = scratch / "source"
-        shutil.copytree(ROOT / "attnlib", source / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+        for package in ("attnlib", "attncourse"):
+            shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
         for file in ("pyproject.toml", "README.md", *LICENCES):
             shutil.copy(ROOT / file, source)
         options = ["wheel", "--no-build-isolation", source]

@@ -14,8 +14,8 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Curve
 from PIL import Image
 
+from attncourse import smollm
 from attnlib.colours import KEY, NEXT, QUERY
-from attnlib.course import smollm
 from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown

@@ -6,10 +6,10 @@ that are stored.
 
 import numpy as np
 
+from attncourse.smollm import FAULTS
+from attncourse.smollm.results import D_K
+from attncourse.smollm.speaker import probabilities
 from attnlib import core
-from attnlib.course.smollm import FAULTS
-from attnlib.course.smollm.results import D_K
-from attnlib.course.smollm.speaker import probabilities
 
 MOST = 32  # tokens of a sentence: more have no room on the page
 BARS, WRITTEN = 5, 8  # likely next words; tokens that it writes on

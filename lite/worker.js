@@ -16,7 +16,7 @@ const load = async ({ pyodide, lock, wheel, script }) => {
   python.globals.set("tell", (told) => postMessage({ told }));
   python.runPython(await (await fetch(script)).text());
   await python.runPythonAsync(`
-    from attnlib.course import smollm
+    from attncourse import smollm
     if smollm.missing():
         await smollm.fetch(tell)
     tell("Reading the model, which takes some seconds.")

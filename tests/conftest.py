@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import attnlib as al
+from attncourse.engine import run
 from attnlib import torch_layers
-from attnlib.course.engine import run
 
 # jsonschema, which nbformat imports, would build 38 parsers of addresses of the web: a second in each process.
 sys.modules.setdefault("rfc3987_syntax", None)

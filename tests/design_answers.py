@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from attnlib.course import smollm
-from attnlib.course.chapters.n13 import PATIENTS
+from attncourse import smollm
+from attncourse.chapters.n13 import PATIENTS
 from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, SENTENCE
 
 # 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.

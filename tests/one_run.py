@@ -61,7 +61,7 @@ _sys.addaudithook(_miss)
 # Two modules of the course train with the same loop; they take it from `training` when a cell imports them.
 TRAINS = r"attnlib.*\b(training|neighbours|previous_letter)\b"
 TRAIN_ONCE = """
-from attnlib.course import training as _training
+from attncourse import training as _training
 
 _train = _training.train
 

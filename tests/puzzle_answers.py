@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnlib.course.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, WIDE, WIDTH, A, B, C, D
+from attncourse.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, WIDE, WIDTH, A, B, C, D
 
 I5, I8 = np.eye(5), np.eye(8)
 

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import torch
 
-from attnlib.course.smollm.tokenizer import CHARACTER
+from attncourse.smollm.tokenizer import CHARACTER
 
 MERGES = ("t h", "th e", "Ġ the", "Ġ a", "o r")
 CONTROL = ("<|endoftext|>", "<|im_end|>", "<|im_end|>more")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlib.course.views import block
+from attncourse.views import block
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

@@ -10,11 +10,11 @@ from answers import named, submit
 from design_answers import DESIGNS
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
-from attnlib.course.chapters.n10.puzzle import Puzzle
-from attnlib.course.clinic import CASES
-from attnlib.course.engine.exercise import BY_STAGE, CHANGING, IGNORED, Design
-from attnlib.course.engine.explain import CONSTANT, FACTOR, NEARLY, PART, REARRANGED, explain
+from attncourse import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
+from attncourse.chapters.n10.puzzle import Puzzle
+from attncourse.clinic import CASES
+from attncourse.engine.exercise import BY_STAGE, CHANGING, IGNORED, Design
+from attncourse.engine.explain import CONSTANT, FACTOR, NEARLY, PART, REARRANGED, explain
 from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 

@@ -16,12 +16,12 @@ import pytest
 from answers import MODULE, M
 
 import attnlib as al
-from attnlib.course import EXERCISES, check
-from attnlib.course.chapters import n02, n03, n04, n05
-from attnlib.course.chapters.n08 import exercises as n08
-from attnlib.course.engine import run as running
-from attnlib.course.engine.compare import near
-from attnlib.course.engine.probes import LOW_MASKED, turned
+from attncourse import EXERCISES, check
+from attncourse.chapters import n02, n03, n04, n05
+from attncourse.chapters.n08 import exercises as n08
+from attncourse.engine import run as running
+from attncourse.engine.compare import near
+from attncourse.engine.probes import LOW_MASKED, turned
 
 
 def test_numbers_are_near_where_numpy_says_so():
@@ -127,7 +127,7 @@ def test_a_profiler_is_left_as_it_was():
 
 def test_importing_the_checks_loads_no_torch():
     code = (
-        "import sys; from attnlib.course import check; import numpy as np; "
+        "import sys; from attncourse import check; import numpy as np; "
         "assert check.softmax(None).state == 'not tried'; "
         "assert not {'torch', 'matplotlib', 'ipywidgets'} & set(sys.modules)"
     )
@@ -177,7 +177,7 @@ def endless(q, k, v, attn_mask=None):
 
 
 def test_an_endless_loop_is_stopped(monkeypatch):
-    monkeypatch.setattr("attnlib.course.engine.run.TIME_LIMIT", 0.2)
+    monkeypatch.setattr("attncourse.engine.run.TIME_LIMIT", 0.2)
     verdict = check.scaled_dot_product_attention(endless)
     assert verdict.state == "wrong" and "did not finish within 0.2 seconds" in verdict.message
 
@@ -200,8 +200,8 @@ def test_a_huge_answer_is_not_kept():
 
 
 ENDLESS_IN_C = """
-from attnlib.course import check
-from attnlib.course.engine import run
+from attncourse import check
+from attncourse.engine import run
 run.TIME_LIMIT = 1.0
 verdict = check.{exercise}({answer})
 print(verdict)
@@ -261,8 +261,8 @@ def test_an_exit_on_a_later_probe_leaves_the_first_ones_right():
 
 SWALLOWS = """
 import time
-from attnlib.course import check
-from attnlib.course.engine import run
+from attncourse import check
+from attncourse.engine import run
 run.TIME_LIMIT = 0.5
 def answer(x, axis=-1):
     while True:
@@ -311,7 +311,7 @@ def test_a_long_message_is_cut():
 @pytest.mark.rehearsal
 def test_code_that_waits_is_not_accused_of_computing(monkeypatch):
     """A copy that stands still says nothing: it may be the copying that stopped it."""
-    from attnlib.course.engine.sandbox import rehearse
+    from attncourse.engine.sandbox import rehearse
 
     parent = os.getpid()
     calls = [lambda: None, lambda: time.sleep(60) if os.getpid() != parent else None]
@@ -346,7 +346,7 @@ def test_torch_with_threads_can_be_rehearsed():
     code = (
         "import time, torch; torch.set_num_threads(2); x = torch.rand(1000, 1000)\n"
         "work = lambda: (x @ x, x.exp().sum())\n"
-        "from attnlib.course.engine.sandbox import rehearse\n"
+        "from attncourse.engine.sandbox import rehearse\n"
         "work(); begin = time.monotonic(); print(rehearse([work], 30), time.monotonic() - begin < 29)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
@@ -357,7 +357,7 @@ def test_torch_with_threads_can_be_rehearsed():
 @pytest.mark.slow
 def test_a_copy_ends_though_the_notebook_was_killed():
     code = (
-        "import os, signal, threading; from attnlib.course.engine.sandbox import rehearse\n"
+        "import os, signal, threading; from attncourse.engine.sandbox import rehearse\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "rehearse([lambda: sum(range(10**11))], 1)"
     )

@@ -6,8 +6,8 @@ from answers import student
 from puzzle_answers import RIGHT, TABLE, flags
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.engine.verdict import Verdict
+from attncourse import EXERCISES, MISTAKES, check
+from attncourse.engine.verdict import Verdict
 
 
 def test_hints_go_one_step_further_and_stop():

@@ -9,8 +9,8 @@ from answers import MODULE, A, Layer, M, SelfAttention, as_module, layer, masked
 from answers_12 import head
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.chapters.n11.decoding import attend as another
+from attncourse import EXERCISES, MISTAKES, check
+from attncourse.chapters.n11.decoding import attend as another
 from attnlib.examples import SENTENCE
 
 

@@ -12,12 +12,12 @@ from answers import SelfAttention, right
 from torch import nn
 
 import attnlib as al
+from attncourse import EXERCISES, MISTAKES, check
+from attncourse.chapters import n04, n06
+from attncourse.chapters.n01 import _WISHES as WISHES
+from attncourse.engine.exercise import Module, Number
+from attncourse.engine.verdict import Verdict
 from attnlib import torch_layers
-from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.chapters import n04, n06
-from attnlib.course.chapters.n01 import _WISHES as WISHES
-from attnlib.course.engine.exercise import Module, Number
-from attnlib.course.engine.verdict import Verdict
 from attnlib.examples import SENTENCE
 
 

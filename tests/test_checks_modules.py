@@ -10,8 +10,8 @@ from answers import Layer, SelfAttention
 from torch import nn
 
 import attnlib as al
+from attncourse import check
 from attnlib import torch_layers
-from attnlib.course import check
 
 
 class Detached(SelfAttention):

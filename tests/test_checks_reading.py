@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import attnlib as al
-from attnlib.course import EXERCISES, check
+from attncourse import EXERCISES, check
 
 
 def written(source, **names):

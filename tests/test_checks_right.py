@@ -29,11 +29,11 @@ from torch import nn
 
 import attnlib as al
 import attnlib.examples
+from attncourse import EXERCISES, smollm
+from attncourse.chapters.n10.claims import Claim
+from attncourse.chapters.n10.puzzle import Puzzle  # theirs: test_puzzles.py
+from attncourse.chapters.n13 import PATIENTS
 from attnlib import torch_layers
-from attnlib.course import EXERCISES, smollm
-from attnlib.course.chapters.n10.claims import Claim
-from attnlib.course.chapters.n10.puzzle import Puzzle  # theirs: test_puzzles.py
-from attnlib.course.chapters.n13 import PATIENTS
 
 
 def loops(query, key, value, attn_mask=None):

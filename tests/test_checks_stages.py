@@ -8,10 +8,10 @@ import pytest
 from answers import MODULE, A, M, right, submit
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.engine.exercise import BY_STAGE, Function
-from attnlib.course.engine.steps import Steps
-from attnlib.course.mistakes.mistake import masked_by
+from attncourse import EXERCISES, MISTAKES, check
+from attncourse.engine.exercise import BY_STAGE, Function
+from attncourse.engine.steps import Steps
+from attncourse.mistakes.mistake import masked_by
 
 UNMASKED = (A, "SelfAttention")  # notebook 05 teaches masks
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from attncourse.clinic import CASES, DECODERS, Attention, Decoder, fresh, patients
 from attnlib import torch_layers
-from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder, fresh, patients
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import __main__ as corpus
 from tests.diagnose_corpus import layers, newer_styles, other_styles, self_attention, strangers, two_masks

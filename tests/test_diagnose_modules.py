@@ -10,8 +10,7 @@ from test_diagnose import PROBES, caught
 from torch import nn
 
 import attnlib as al
-from attnlib import torch_layers
-from attnlib.course.clinic import (
+from attncourse.clinic import (
     Attention,
     CopiedHeads,
     DoubleSoftmax,
@@ -21,6 +20,7 @@ from attnlib.course.clinic import (
     SharedSmallProjection,
     fresh,
 )
+from attnlib import torch_layers
 from attnlib.diagnose import diagnose
 from attnlib.diagnose.__main__ import main
 from tests.diagnose_corpus import other_styles, self_attention
@@ -286,23 +286,23 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
 @pytest.mark.parametrize(
     "arguments, status, printed",
     [
-        (["attnlib.course.clinic:Attention"], 0, "score scale        ok"),
-        (["attnlib.course.clinic:Attention", "--causal"], 1, "causality          wrong"),
+        (["attncourse.clinic:Attention"], 0, "score scale        ok"),
+        (["attncourse.clinic:Attention", "--causal"], 1, "causality          wrong"),
         (
-            ["attnlib.course.clinic:CASES", "--init", "CASES['case_14'].module(24, 4)"],
+            ["attncourse.clinic:CASES", "--init", "CASES['case_14'].module(24, 4)"],
             0,
             "fully masked row   beware",
         ),
-        (["attnlib.course.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
-        (["attnlib.course.clinic"], 2, "expected package.module:Class"),
+        (["attncourse.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
+        (["attncourse.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),
         (
-            ["./attnlib/course/clinic/ward.py:TutorialAttention"],
+            ["./attncourse/clinic/ward.py:TutorialAttention"],
             2,
-            "Fix: python -m attnlib.diagnose attnlib.course.clinic.ward:TutorialAttention",
+            "Fix: python -m attnlib.diagnose attncourse.clinic.ward:TutorialAttention",
         ),
-        (["attnlib.course.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
-        (["attnlib.course.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),
+        (["attncourse.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
+        (["attncourse.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),
         (["sys:exit", "--init", "exit(0)"], 2, "called sys.exit(0)"),
         (["torch.nn:x", "--init", "Linear(24, 24, device='meta')"], 2, "is on the meta device"),
     ],
@@ -319,7 +319,7 @@ def test_the_command_line(monkeypatch, capsys, arguments, status, printed):
 
 @pytest.mark.slow
 def test_the_command_line_as_a_command():
-    command = [sys.executable, "-m", "attnlib.diagnose", "attnlib.course.clinic:ScaleByEmbedDim", *SIZES]
+    command = [sys.executable, "-m", "attnlib.diagnose", "attncourse.clinic:ScaleByEmbedDim", *SIZES]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert "score scale        wrong" in done.stdout

@@ -10,7 +10,7 @@ from test_diagnose import caught
 from torch import nn
 from torch.nn.utils import prune
 
-from attnlib.course.clinic import Attention
+from attncourse.clinic import Attention
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import newer_styles, other_styles, self_attention
 

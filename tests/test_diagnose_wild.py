@@ -8,7 +8,7 @@ import torch
 from test_diagnose import caught
 from torch import nn
 
-from attnlib.course.clinic import Attention
+from attncourse.clinic import Attention
 from attnlib.diagnose import diagnose
 from attnlib.diagnose._caller import Caller
 from tests.diagnose_corpus import layers, other_styles, self_attention, two_masks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnlib.course import dates
+from attncourse import dates
 from tools.links import outward
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ def test_the_code_of_the_questions_prints_what_the_page_says():
 
 
 NAMED = re.compile(r"\b([A-Z]\w+)(?: et al\.| and [A-Z]\w+)?,? \(?((?:19|20)\d\d)\b")
-SOURCES = [p for folder in ("notebooks/src", "attnlib") for p in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES = [p for folder in ("notebooks/src", "attnlib", "attncourse") for p in sorted((ROOT / folder).rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

@@ -14,8 +14,8 @@ from views import attend
 matplotlib.use("agg")
 
 import attnlib as al
+from attncourse import writer
 from attnlib import ShapeError, live, plot, torch_layers
-from attnlib.course import writer
 from attnlib.rounding import rounded
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, check
+from attncourse import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
 from tools import exam, inventory, moodle
 

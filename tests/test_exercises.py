@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from attnlib.course import PREDICTIONS, RECALLS, predict
-from attnlib.course.engine.questions import Recall
+from attncourse import PREDICTIONS, RECALLS, predict
+from attncourse.engine.questions import Recall
 from tools import build_notebooks as build
 from tools import handouts
 from tools.handouts import exercises, solved, student
@@ -85,7 +85,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     assert copy.parent == skel and "<summary>Solution" not in copy.read_text("utf-8")
     # Python alone, without this clone and its packages but for what requirements.txt names, finds attnlib there.
     setup = next(cell.source for cell in nbformat.read(copy, 4).cells if cell.cell_type == "code")
-    code = f"{setup}\nimport sys, attnlib.course, attnlib.live\nprint(attnlib.__file__, *sys.modules)"
+    code = f"{setup}\nimport sys, attncourse, attnlib.live\nprint(attnlib.__file__, *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=skel, capture_output=True, encoding="utf-8", check=True)
     file, *modules = done.stdout.split()
     assert Path(file).parent.parent == skel and "torch" not in modules

@@ -17,7 +17,7 @@ import pytest
 import tomllib
 
 import attnlib as al
-from attnlib.course import Verdict
+from attncourse import Verdict
 from tools.build_notebooks import read_source
 from tools.handouts import course, exercises, student
 from tools.series import SERIES, TAUGHT, named, tagged
@@ -27,7 +27,7 @@ PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
 (OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
 NAME = "02_vectorized"
 SOLVED = [solution for _, _, solution in exercises(read_source(named(NAME).source))]
-PASSES_ALL = "from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)"
+PASSES_ALL = "from attncourse import Verdict; Verdict.passed = property(lambda verdict: True)"
 GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
 
 

@@ -20,6 +20,7 @@ from tools import stub
 
 PACKAGE = pathlib.Path(al.__file__).parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+COURSE = ROOT / "attncourse"
 HEAVY = ("torch", "matplotlib", "ipywidgets", "IPython", "tqdm", "PIL")
 
 
@@ -42,14 +43,20 @@ def imported(path):
 
 def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
     """Each module is imported by another, by a notebook or by the site; chapters are found by their names."""
-    sources = [path for folder in ("attnlib", "notebooks/src", "lite") for path in (ROOT / folder).rglob("*.py")]
+    sources = [
+        path for folder in ("attnlib", "attncourse", "notebooks/src", "lite") for path in (ROOT / folder).rglob("*.py")
+    ]
     used = {name for path in sources for name in imported(path)}
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PACKAGE.rglob("[!_]*.py")}
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for package in (PACKAGE, COURSE)
+        for path in package.rglob("[!_]*.py")
+    }
     alone = {name for name in modules - used if not re.search(r"\.chapters\.n\d\d$", name)}
-    assert alone == {"attnlib.course.training.decoder"}  # notebook 11 tells its reader to import it
+    assert alone == {"attncourse.training.decoder"}  # notebook 11 tells its reader to import it
 
 
-FOLDERS = ("attnlib", "bench", "lite", "tests", "tools")
+FOLDERS = ("attnlib", "attncourse", "bench", "lite", "tests", "tools")
 CODE = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
 NO_CODE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
@@ -70,10 +77,10 @@ def test_no_function_is_above_40_lines(path):
 
 def light():
     """Return the modules of the course that need no torch: exercises load it where modules are handed in."""
-    files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
+    files = (path.relative_to(ROOT) for path in COURSE.rglob("[!_]*.py"))
     modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = ("clinic.", "real_model", "ships", "training.", "views.", "writer.training")
-    return sorted(name for name in modules if not name.removeprefix("attnlib.course.").startswith(heavy))
+    return sorted(name for name in modules if not name.removeprefix("attncourse.").startswith(heavy))
 
 
 @pytest.mark.slow
@@ -84,7 +91,7 @@ def test_no_module_loads_more_than_it_needs():
         (["attnlib"], HEAVY),
         (light(), HEAVY),
         (["attnlib.colours"], (*front_end, "PIL")),
-        (["attnlib.svg", "attnlib.tables", "attnlib.course.training"], front_end),
+        (["attnlib.svg", "attnlib.tables", "attncourse.training"], front_end),
     ]
     code = (
         f"import importlib, sys\nfor modules, without in {rows}:\n"

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from attnlib.course import MISTAKES
+from attncourse import MISTAKES
 from tools import inventory, inventory_answers
 from tools.series import tomllib
 from tools.simulated_class import chances, sheet, simulated

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnlib.course import model_files
+from attncourse import model_files
 from tools.build_notebooks import code_between
 from tools.record_results import cells_of_the_jumps, cells_with, right_by_place
 

@@ -6,7 +6,7 @@ from html import unescape
 import nbformat
 import pytest
 
-from attnlib.course import PREDICTIONS, smollm
+from attncourse import PREDICTIONS, smollm
 from attnlib.live import ribbons
 from tools import lecture, plans
 from tools.links import Address

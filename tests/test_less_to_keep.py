@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import attnlib as al
+from attncourse import check, smollm
+from attncourse.chapters.n16 import best_keys, in_groups, latent_attention
 from attnlib import live
-from attnlib.course import check, smollm
-from attnlib.course.chapters.n16 import best_keys, in_groups, latent_attention
 from attnlib.rounding import rounded
 from tools import measures
 from tools.build_notebooks import code_between

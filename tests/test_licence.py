@@ -30,7 +30,7 @@ def test_a_package_holds_all_of_them():
 
 def test_the_notice_names_what_the_stored_results_come_from():
     notice = (ROOT / "NOTICE").read_text("utf-8")
-    for path in (ROOT / "attnlib" / "course" / "data").glob("*.json"):
+    for path in (ROOT / "attncourse" / "data").glob("*.json"):
         origin = re.search(r'"origin": ?"(.+?)"', path.read_text("utf-8"))
         made_by = re.compile(r"transformers [\d.]+|[\w-]+/[\w.-]+(?= revision)|revision \w+")
         for name in made_by.findall(origin[1] if origin else ""):

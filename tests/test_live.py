@@ -18,8 +18,8 @@ from views import VIEWS, attend, both_maps, parsed, strip
 
 import attnlib as al
 import attnlib.examples
+from attncourse import smollm
 from attnlib import live, svg
-from attnlib.course import smollm
 
 
 def test_maps_grow_sharp_only_without_the_scale():

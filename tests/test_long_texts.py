@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from views import TOKENS, parsed
 
 import attnlib as al
+from attncourse import EXERCISES, check
+from attncourse.chapters.n14 import tiled
+from attncourse.chapters.n14.exercises import on_long_texts
+from attncourse.engine.exercise import grows
 from attnlib import live, svg
-from attnlib.course import EXERCISES, check
-from attnlib.course.chapters.n14 import tiled
-from attnlib.course.chapters.n14.exercises import on_long_texts
-from attnlib.course.engine.exercise import grows
 from tools.build_notebooks import code_between
 
 DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward", "counted", "with_the_map", "part"}

@@ -10,13 +10,13 @@ import small_llama
 from IPython.core.interactiveshell import InteractiveShell
 
 import attnlib as al
+from attncourse import check, mine, smollm
+from attncourse.engine import right_answers
 from attnlib import torch_layers
-from attnlib.course import check, mine, smollm
-from attnlib.course.engine import right_answers
 from tools.build_notebooks import NOTEBOOKS, read_source
 from tools.handouts import exercises
 
-IMPORTS = "import numpy as np\nfrom attnlib.course import check, mine\n"
+IMPORTS = "import numpy as np\nfrom attncourse import check, mine\n"
 HELPER = """
 SMALLEST = 0.0
 def soft(x):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from attnlib.course import model_files
-from attnlib.course.training import neighbours
+from attncourse import model_files
+from attncourse.training import neighbours
 
 STORED = model_files.stored(neighbours.RESULTS.stem)
 

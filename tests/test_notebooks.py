@@ -222,7 +222,8 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
 @pytest.mark.slow
 def test_a_notebook_of_each_kind_runs_from_the_wheel(tmp_path):
     """What is not packed, such as a file of data or of JavaScript, is missed nowhere else: tests import the folder."""
-    shutil.copytree(ROOT / "attnlib", tmp_path / "source" / "attnlib")
+    for package in ("attnlib", "attncourse"):
+        shutil.copytree(ROOT / package, tmp_path / "source" / package)
     for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-CC-BY-4.0", "NOTICE"):
         shutil.copy(ROOT / name, tmp_path / "source")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]

@@ -58,7 +58,7 @@ model = torch.nn.Linear(1, 1)
 options = {"steps": 3, "lr": 0.1}
 history = training.train(model, lambda g: calls.append(1) or torch.randn(4, 1, generator=g), loss, **options)"""
 CELLS = [
-    new_code_cell("import torch\nfrom attnlib import live\nfrom attnlib.course import check, training"),
+    new_code_cell("import torch\nfrom attnlib import live\nfrom attncourse import check, training"),
     new_code_cell("calls, counts = [], []\nloss = lambda model, batch: (model(batch) - batch).square().mean()"),
     new_code_cell(TRAIN),
     new_code_cell("assert len(calls) == 3 and len(history.losses) == 3, calls"),  # the second time nothing was drawn

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.bezier import BezierSegment
 from matplotlib.textpath import TextPath
 
-from attnlib.course.catalogue import PREDICTIONS, RECALLS
+from attncourse.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
 from tools import asked
 from tools.build_notebooks import read_source

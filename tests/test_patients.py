@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.course import clinic
-from attnlib.course.clinic import (
+from attncourse import clinic
+from attncourse.clinic import (
     CASES,
     DECODERS,
     Attention,
@@ -24,7 +24,7 @@ from attnlib.course.clinic import (
     patients,
     twins,
 )
-from attnlib.course.clinic.ward import TutorialAttention, sick_lines
+from attncourse.clinic.ward import TutorialAttention, sick_lines
 from attnlib.diagnose import diagnose
 from tests.test_diagnose import ROOT, caught, off
 from tools.build_notebooks import code_between

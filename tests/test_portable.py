@@ -16,12 +16,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-import attnlib as al
-
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
-    for folder in ("attnlib", "bench", "lite", "notebooks/src", "tests", "tools")
+    for folder in ("attnlib", "attncourse", "bench", "lite", "notebooks/src", "tests", "tools")
     for path in (ROOT / folder).rglob("*.py")
 )
 
@@ -33,7 +31,7 @@ POSIX_NAMES = {
 # Asks whether the platform has them first: tests/test_checks_engine.py runs it without.
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
-    "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "signal.SIGUSR1", "os.fork", "resource"},
+    "attncourse/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "signal.SIGUSR1", "os.fork", "resource"},
     # Only on Linux: tools/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
     "tools/report/apart.py": {
         "signal.SIGALRM",
@@ -180,7 +178,7 @@ def run(code, environment):
 PRINT = """
 import sys
 assert sys.stdout.encoding.lower() != "utf-8"
-from attnlib.course import check, predict
+from attncourse import check, predict
 key, ask = check.key_of_anna, predict.softmax_by_hand
 print(key(None)); print(key([1, 1, 0])); print(key([1, 2, 3])); print(key("\\u2713 caf\\xe9"))
 print(ask(None)); print(ask("a")); print(ask("c"))
@@ -205,7 +203,8 @@ def pictures(cell):
 def test_runs_from_a_folder_with_spaces_and_letters_of_any_script(tmp_path, monkeypatch):
     """A copy of the package and a notebook up to its first picture, in a kernel there, on a machine not of UTF-8."""
     folder = tmp_path / "Übung 1 · 注意 'ok' & more"
-    shutil.copytree(Path(al.__file__).parent, folder / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("attnlib", "attncourse"):
+        shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
     first = next(i for i, cell in enumerate(notebook.cells) if pictures(cell))
     notebook.cells = notebook.cells[: first + 1]

@@ -34,13 +34,13 @@ from puzzle_answers import (
 )
 
 import attnlib as al
+from attncourse import EXERCISES, MISTAKES, check, ships
+from attncourse import convoy as world
+from attncourse.chapters.n10.claims import Claim
+from attncourse.chapters.n10.puzzle import Answer, Puzzle
+from attncourse.chapters.n10.puzzle_mistakes import COMMON
+from attncourse.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, A, B, C, convoy
 from attnlib import colours, live
-from attnlib.course import EXERCISES, MISTAKES, check, ships
-from attnlib.course import convoy as world
-from attnlib.course.chapters.n10.claims import Claim
-from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
-from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
-from attnlib.course.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, A, B, C, convoy
 from attnlib.live import frames
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises

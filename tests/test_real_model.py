@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import attnlib as al
+from attncourse import real_model
+from attncourse.views.head_map import head_map, ranks
 from attnlib import live
-from attnlib.course import real_model
-from attnlib.course.views.head_map import head_map, ranks
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.record_results import run_cells

@@ -14,7 +14,7 @@ from tools.series import SERIES
 ROOT = Path(__file__).resolve().parent.parent
 # What the tables of TEACHING and the catalogue say of the copy, from its own sources, chapters and replies.
 AGREES = """
-from attnlib.course.catalogue import CHAPTERS, EXERCISES
+from attncourse.catalogue import CHAPTERS, EXERCISES
 from tools import teaching
 
 print(sorted(CHAPTERS)[-3:], len(EXERCISES))
@@ -65,7 +65,7 @@ def test_room_for_a_notebook_14(copy):
     changelog, own = "CHANGELOG.md", {"tools/renumber.py", "tests/test_renumber.py"}
     assert [name for name, text in after.items() if old.search(text) and name not in {changelog, *own}] == []
     assert after[changelog] == before[changelog] and f"notebooks/src/{numbers[last[-1]]}_casebook.py" in after
-    assert "attnlib/course/chapters/n15/__init__.py" in after and "tests/answers_15.py" in after
+    assert "attncourse/chapters/n15/__init__.py" in after and "tests/answers_15.py" in after
     assert "'15'" in says(copy) and "'14'" not in says(copy) and len(left) < 70
     subprocess.run(["git", "add", "--all"], cwd=copy, check=True)
     renumber.renumber(copy, {new: old for old, new in numbers.items()}, {new: old for old, new in exercises.items()})

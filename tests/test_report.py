@@ -21,8 +21,8 @@ import torch
 from design_answers import DESIGNS
 from puzzle_answers import WRONG
 
-from attnlib.course import EXERCISES, MISTAKES, smollm
-from attnlib.course.engine.exercise import Number
+from attncourse import EXERCISES, MISTAKES, smollm
+from attncourse.engine.exercise import Number
 from tools import report
 from tools.handouts import course
 from tools.report import apart, judge, notebooks, page, submissions
@@ -139,9 +139,9 @@ HOSTILE = {
     "def my_softmax(x, axis=-1) return x": "SyntaxError",
     "(" * 10**4: "raises",
     f"print('x' * 10**8)\n{FIRST}": "unstable_softmax",
-    f"from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)\n{FIRST}": "unstable_softmax",
+    f"from attncourse import Verdict; Verdict.passed = property(lambda verdict: True)\n{FIRST}": "unstable_softmax",
     f"np.isclose = np.allclose = lambda *x, **y: np.bool_(True)\n{FIRST}": "unstable_softmax",
-    "from attnlib.course.engine.exercise import Exercise\n"
+    "from attncourse.engine.exercise import Exercise\n"
     f"Exercise.judged = lambda *arguments: ('right', ())\n{FIRST}": "unstable_softmax",
     f"%matplotlib inline\n!pip install nothing\n{FIRST}": "unstable_softmax",
     f"import pathlib\n{RIGHT}": "right",

@@ -15,9 +15,9 @@ matplotlib.use("agg")
 from views import parsed, read, stops
 
 import attnlib as al
+from attncourse import smollm
 from attnlib import live, svg
 from attnlib.colours import PLATE, QUERY
-from attnlib.course import smollm
 from attnlib.live import frames
 from attnlib.svg import ribbon_row as drawing
 

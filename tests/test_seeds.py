@@ -18,8 +18,8 @@ from puzzle_answers import RIGHT
 from torch.utils.flop_counter import FlopCounterMode
 
 import attnlib as al
+from attncourse.convoy import convoy
 from attnlib import live, masks
-from attnlib.course.convoy import convoy
 from attnlib.torch_layers import KVCache, MultiHeadAttention
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
@@ -764,7 +764,7 @@ def test_torch_rand():
 
 
 def test_the_clinic_catches_its_cases_by_the_probes_it_names():
-    from attnlib.course.clinic import CASES
+    from attncourse.clinic import CASES
 
     told = re.findall(r"(case_\d\d) (\w+) caught by: (.+?)(?= case_\d| outputs differ)", printed("07"))
     assert len(told) == 9

@@ -12,9 +12,9 @@ import small_llama
 import torch
 
 import attnlib as al
-from attnlib.course import check, smollm
-from attnlib.course.smollm import speaker
-from attnlib.course.smollm.functions import FUNCTIONS
+from attncourse import check, smollm
+from attncourse.smollm import speaker
+from attncourse.smollm.functions import FUNCTIONS
 from bench.decoder import READERS, in_transformers
 from lite.reader import AT_ONCE, MISTAKES, WRITTEN, Reader
 from tools.build_notebooks import read_source

@@ -13,9 +13,9 @@ import pytest
 import small_llama
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from attnlib.course import smollm
-from attnlib.course.smollm import gguf_file
-from attnlib.course.views import fetch_button
+from attncourse import smollm
+from attncourse.smollm import gguf_file
+from attncourse.views import fetch_button
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDS = "the model is not installed: make real-decoder"

@@ -11,9 +11,9 @@ import pytest
 from test_seeds import printed
 
 import attnlib as al
-from attnlib.course import check, smollm
-from attnlib.course.model_files import DATA, stored
-from attnlib.course.smollm import results
+from attncourse import check, smollm
+from attncourse.model_files import DATA, stored
+from attncourse.smollm import results
 from tools import measures
 from tools.record_results import rounded
 
@@ -376,8 +376,8 @@ GAPS = r"""
 import json, sys
 import numpy as np
 import attnlib as al
-from attnlib.course import smollm
-from attnlib.course.smollm import results
+from attncourse import smollm
+from attncourse.smollm import results
 speaker, said = smollm.load(bar=iter), json.load(sys.stdin)
 
 def gaps(name, model, prompt, text):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib.course import smollm
-from attnlib.course.smollm.results import NAME_HEAD
+from attncourse import smollm
+from attncourse.smollm.results import NAME_HEAD
 from lite import first_page
 from lite.reader import MISTAKES, Reader
 from tools import measures

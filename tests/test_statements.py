@@ -9,10 +9,10 @@ import torch
 from torch.nn import functional as F
 
 import attnlib as al
+from attncourse import check
+from attncourse.clinic import CopiedHeads
+from attncourse.training import train
 from attnlib import plot
-from attnlib.course import check
-from attnlib.course.clinic import CopiedHeads
-from attnlib.course.training import train
 from attnlib.examples import SENTENCE, WORDS
 from tools.build_notebooks import code_between
 

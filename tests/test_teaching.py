@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
-from attnlib.course.clinic import CASES
+from attncourse import EXERCISES, PREDICTIONS, RECALLS
+from attncourse.clinic import CASES
 from tools import plans, teaching
 from tools.build_notebooks import read_source
 from tools.plans import bold, rows

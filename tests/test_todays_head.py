@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib as al
+from attncourse import EXERCISES, check, smollm
+from attncourse.chapters.n12 import todays_head
+from attncourse.real_model import stored
+from attncourse.training import previous_letter
 from attnlib import rotary
-from attnlib.course import EXERCISES, check, smollm
-from attnlib.course.chapters.n12 import todays_head
-from attnlib.course.real_model import stored
-from attnlib.course.training import previous_letter
 from tools.build_notebooks import code_between
 
 REASON = "transformers is not installed: make setup-tests"

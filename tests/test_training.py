@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnlib.course import training
-from attnlib.course.training import lookup
+from attncourse import training
+from attncourse.training import lookup
 from attnlib.torch_layers import SelfAttention
 from bench.training import sections
 

@@ -11,8 +11,8 @@ import torch
 from answers import Layer, named
 
 import attnlib as al
-from attnlib.course import check, dates
-from attnlib.course.chapters.n15 import translators
+from attncourse import check, dates
+from attncourse.chapters.n15 import translators
 from attnlib.torch_layers import MultiHeadAttention
 from tools.build_notebooks import code_between
 from tools.record_results import causal_between, cells_of_the_translator

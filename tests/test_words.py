@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
-from attnlib.course.engine.exercise import Function, Number
-from attnlib.course.real_model import stored
+from attncourse import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
+from attncourse.engine.exercise import Function, Number
+from attncourse.real_model import stored
 from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
 from tools.handouts import exercises

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from attnlib.course import writer
-from attnlib.course.engine.compare import RIGHT
-from attnlib.course.engine.run import Unfit
-from attnlib.course.training import decoder
-from attnlib.course.writer import grammar
-from attnlib.course.writer.grammar import judge_beginning
+from attncourse import writer
+from attncourse.engine.compare import RIGHT
+from attncourse.engine.run import Unfit
+from attncourse.training import decoder
+from attncourse.writer import grammar
+from attncourse.writer.grammar import judge_beginning
 
 RECORDED = writer.recorded()
 MODELS = {name: writer.stored(name) for name in writer.STORED}

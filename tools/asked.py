@@ -12,8 +12,8 @@ from itertools import takewhile
 import nbformat
 import numpy as np
 
-from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
-from attnlib.course.engine.exercise import Number
+from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attncourse.engine.exercise import Number
 
 from .page import markdown
 from .series import ROOT

@@ -3,9 +3,9 @@
 python -m tools.checks
 """
 
-from attnlib.course import EXERCISES, MISTAKES
-from attnlib.course.chapters.n10.puzzle import Puzzle
-from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
+from attncourse import EXERCISES, MISTAKES
+from attncourse.chapters.n10.puzzle import Puzzle
+from attncourse.chapters.n10.puzzle_mistakes import COMMON
 
 from .series import ROOT
 

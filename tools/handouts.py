@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 import tomllib
 
+import attncourse
 import attnlib
 
 from . import build_notebooks as build
@@ -28,7 +29,7 @@ HEAD = re.compile(
     r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
 CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
-ROOMS = {"patients": ".clinic"}  # where what judges stands, if not in attnlib.course
+ROOMS = {"patients": ".clinic"}  # where what judges stands, if not in attncourse
 BEGIN = """\
 # Notebooks on attention
 
@@ -50,7 +51,7 @@ GRADED = """\
 import io
 import sys
 
-from attnlib.course{room} import {module}
+from attncourse{room} import {module}
 
 sys.stderr = io.StringIO()
 ### END HIDDEN TESTS
@@ -118,7 +119,9 @@ def write_students(notebooks, folder):
     """Write notebooks for students, and beside them what a machine with Python alone needs: attnlib, how to begin."""
     for notebook in notebooks:
         nbformat.write(student(notebook.source), folder / notebook.built.name)
-    shutil.copytree(Path(attnlib.__file__).parent, folder / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (attnlib, attncourse):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     project = NOTEBOOKS.parent
     for file in LICENCES:
         shutil.copy(project / file, folder)

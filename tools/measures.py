@@ -12,13 +12,12 @@ from itertools import cycle, product
 
 import numpy as np
 
-from attnlib import core, rotary
-from attnlib.course.chapters.n14 import tiled
-from attnlib.course.chapters.n16 import best_keys, in_groups
-from attnlib.course.smollm import texts
-from attnlib.course.smollm.drafts import speculate
-from attnlib.course.smollm.faults import FAULTS, WITH_THE_CACHE
-from attnlib.course.smollm.results import (
+from attncourse.chapters.n14 import tiled
+from attncourse.chapters.n16 import best_keys, in_groups
+from attncourse.smollm import texts
+from attncourse.smollm.drafts import speculate
+from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
+from attncourse.smollm.results import (
     D_K,
     NAME_HEAD,
     PROMPTS,
@@ -31,7 +30,8 @@ from attnlib.course.smollm.results import (
     recorded,
     stop_of,
 )
-from attnlib.course.smollm.speaker import chat, rms_norm
+from attncourse.smollm.speaker import chat, rms_norm
+from attnlib import core, rotary
 from attnlib.rounding import bytes_kept, rounded
 
 AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier

@@ -11,7 +11,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
-from attnlib.course import PREDICTIONS
+from attncourse import PREDICTIONS
 
 from . import exam, inventory
 from .series import REPLIES, ROOT

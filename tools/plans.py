@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import nbformat
 
-from attnlib.course import PREDICTIONS
+from attncourse import PREDICTIONS
 
 from .series import ROOT, tagged
 

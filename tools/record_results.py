@@ -1,4 +1,4 @@
-"""Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), jumps_results.json (08),
+"""Write the results that notebooks replay: attncourse/data/neighbours_results.json (06), jumps_results.json (08),
 minilm_results.json (09), writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz
 (15), and smollm_results.json and smollm_stops.json, of the decoder of 00, 13 and 16.
 
@@ -10,7 +10,7 @@ minilm_results.json (09), writer_results.json with writer_weights.npz (11), date
     make real-decoder && python -m tools.record_results decoder
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
-every model of `attnlib.course.training.neighbours`, in half a minute. For 08 it runs the cells that define the model
+every model of `attncourse.training.neighbours`, in half a minute. For 08 it runs the cells that define the model
 and its training, and trains it nineteen times, in five minutes. For 11 it trains the writer with five seeds, and its
 variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
 times, in four minutes. For the decoder it takes every one of `tools/measures.py`, in ten minutes or so,
@@ -26,8 +26,8 @@ import jupytext
 import matplotlib
 import numpy as np
 
-from attnlib.course import real_model
-from attnlib.course.model_files import DATA
+from attncourse import real_model
+from attncourse.model_files import DATA
 from attnlib.progress import progress
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
@@ -55,7 +55,7 @@ def of_the_model():
 def of_the_neighbours():
     import torch
 
-    from attnlib.course.training import neighbours
+    from attncourse.training import neighbours
 
     torch.set_num_threads(1)
     found = {name: result for experiment in neighbours.EXPERIMENTS for name, result in experiment().items()}
@@ -115,7 +115,7 @@ def cells_with(number, start, stop, needed, /, **names):
 def of_the_writers():
     import torch  # here, because run_cells serves where there is none
 
-    from attnlib.course import writer
+    from attncourse import writer
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -133,15 +133,15 @@ def of_the_writers():
 
 
 def of_one_variant(name, corpus, seed=0):
-    from attnlib.course import writer
-    from attnlib.course.training import decoder
+    from attncourse import writer
+    from attncourse.training import decoder
 
     steps = decoder.STEPS.get(name, 840)
     return decoder.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
 
 
 def of_one_seed(models):
-    from attnlib.course import writer
+    from attncourse import writer
 
     found, model = {name: writer.measured(one) for name, one in models.items()}, models["writer"]
     found["rows"] = writer.rows_of_the_verb(model).tolist()
@@ -156,7 +156,7 @@ def of_one_seed(models):
 
 def in_window(model, width, keep_first=False):
     """Return what becomes of a model that may look back no further: agreement, and the share of right sentences."""
-    from attnlib.course import writer
+    from attncourse import writer
 
     def step(tokens):
         return model(tokens, masks=[writer.window(width, keep_first, tokens.shape[1])] * len(model.attention))[0][:, -1]
@@ -180,7 +180,7 @@ def rounded(x):
 def of_the_translator():
     import torch
 
-    from attnlib.course import dates
+    from attncourse import dates
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
@@ -204,8 +204,8 @@ def of_the_translator():
 
 def of_the_triangle(trained):
     """Return by rate and seed how a training with a causal mask between the texts ends: [loss, dates right]."""
+    from attncourse import dates
     from attnlib import masks
-    from attnlib.course import dates
 
     new, found = dates.draw(500, np.random.default_rng(1)), {}  # as in the notebook
     padding = masks.padding_mask(new.lengths, new.letters.shape[1])
@@ -233,7 +233,7 @@ def cells_of_the_translator():
 
 def of_one_moment(model):
     """Return the share of 300 dates that a translator in training writes right, and its weights for the example."""
-    from attnlib.course import dates
+    from attncourse import dates
 
     ours, new = dates.from_torch(model), dates.draw(300, np.random.default_rng(2))
     return dates.share_right(dates.translate(ours, new.texts)[0], new), dates.translate(ours, [dates.EXAMPLE])[1][0]
@@ -258,7 +258,7 @@ def unmasked(model):
 
 
 def of_the_decoder():
-    from attnlib.course import smollm
+    from attncourse import smollm
 
     from . import measures
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from attncourse import smollm
 from attnlib import core
-from attnlib.course import smollm
 from lite.reader import MISTAKES, Reader
 
 FOLDER = Path(__file__).resolve().parent.parent / "lite" / "sentences"

@@ -1,4 +1,4 @@
-"""Write heads_2026.json in attnlib/course/data: what four attention modules of transformers give for stored weights.
+"""Write heads_2026.json in attncourse/data: what four attention modules of transformers give for stored weights.
 
     python -m tools.reference_heads
 
@@ -17,7 +17,7 @@ from transformers.models.gpt_oss.modeling_gpt_oss import GptOssAttention, GptOss
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
-TARGET = Path(__file__).resolve().parent.parent / "attnlib" / "course" / "data" / "heads_2026.json"
+TARGET = Path(__file__).resolve().parent.parent / "attncourse" / "data" / "heads_2026.json"
 SIZES = {"hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
 THETA, SOFTCAP, TOKENS = 10_000.0, 5.0, 12
 CLASSES = {

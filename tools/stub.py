@@ -1,15 +1,15 @@
-"""Write attnlib/course/catalogue.pyi, so that an editor completes check.softmax and predict.score_std.
+"""Write attncourse/catalogue.pyi, so that an editor completes check.softmax and predict.score_std.
 
 python -m tools.stub
 
 Exercises and questions are attributes that are found by name; a test sees that the stub names all of them.
 """
 
-from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
 
 from .series import ROOT
 
-TARGET = ROOT / "attnlib" / "course" / "catalogue.pyi"
+TARGET = ROOT / "attncourse" / "catalogue.pyi"
 HEAD = """\
 # Written by python -m tools.stub.
 from types import ModuleType

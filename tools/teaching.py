@@ -8,7 +8,7 @@ the questions; tests/test_teaching.py sees that the tables are up to date.
 
 import re
 
-from attnlib.course import PREDICTIONS, RECALLS
+from attncourse import PREDICTIONS, RECALLS
 
 from .build_notebooks import read_source
 from .links import marked

@@ -10,9 +10,9 @@
 import numpy as np
 
 import attnlib as al
+from attncourse import mine, smollm
 from attnlib import live, plot
 from attnlib.colours import VALUE
-from attnlib.course import mine, smollm
 
 blank, exchanged = smollm.stops("blank"), smollm.stops("blank exchanged")
 who = live.ribbons(blank)

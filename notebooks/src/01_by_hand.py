@@ -10,9 +10,9 @@ import math
 import random
 
 import attnlib as al
+from attncourse import check, mine, predict, real_model
 from attnlib import live, plot
 from attnlib.colours import KEY, QUERY, VALUE, text_on
-from attnlib.course import check, mine, predict, real_model
 from attnlib.examples import FEATURES, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 # %% jupyter={"source_hidden": true} tags=["slide"]

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 import attnlib as al
+from attncourse import check, mine, predict
 from attnlib import live, plot
 from attnlib.colours import KEY, colour_table
-from attnlib.course import check, mine, predict
 from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)

@@ -12,8 +12,8 @@
 import numpy as np
 
 import attnlib as al
+from attncourse import check, predict
 from attnlib import live, plot
-from attnlib.course import check, predict
 from attnlib.examples import SENTENCE
 
 flat = live.saturation(d_k=(3, 1024))

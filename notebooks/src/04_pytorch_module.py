@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 import attnlib as al
+from attncourse import check, mine, predict
+from attncourse.training import lookup
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.course import check, mine, predict
-from attnlib.course.training import lookup
 from attnlib.examples import ASYMMETRIC, KARIM, SENTENCE, WORDS
 from attnlib.torch_layers import SelfAttention
 

@@ -14,9 +14,9 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 import attnlib as al
+from attncourse import check, mine, predict
 from attnlib import live, plot
 from attnlib.colours import INK, KEY, QUERY, VALUE
-from attnlib.course import check, mine, predict
 from attnlib.examples import SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 
 import attnlib as al
+from attncourse import check, mine, model_files, predict
 from attnlib import live, plot
-from attnlib.course import check, mine, model_files, predict
 from attnlib.examples import FEATURES, KARIM, SENTENCE, TWO_HEADS, WORDS
 
 np.set_printoptions(precision=3, suppress=True)
@@ -249,7 +249,7 @@ try:
     import torch
     from torch import nn
 
-    from attnlib.course.training import neighbours
+    from attncourse.training import neighbours
 
     _ = torch.set_num_threads(1)
 except ImportError:

@@ -19,9 +19,9 @@ _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import mine, predict
-from attnlib.course.clinic import CASES, Attention, cured, healthy, patients, twins
-from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
+from attncourse import mine, predict
+from attncourse.clinic import CASES, Attention, cured, healthy, patients, twins
+from attncourse.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28", "split": "19"}
@@ -492,7 +492,7 @@ for name, case in examples.items():
 # lines, and why does no shape show them?
 
 # %%
-from attnlib.course.clinic.ward import TutorialAttention
+from attncourse.clinic.ward import TutorialAttention
 
 print(getsource(TutorialAttention))
 

@@ -16,10 +16,10 @@ import torch
 from torch import nn
 
 import attnlib as al
+from attncourse import check, mine, model_files, predict
+from attncourse.training import neighbours, train
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.course import check, mine, model_files, predict
-from attnlib.course.training import neighbours, train
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 

@@ -15,12 +15,12 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib import live, plot
-from attnlib.colours import LINE, VALUE
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import check, mine, predict, real_model
-from attnlib.course.views import block, head_map
+from attncourse import check, mine, predict, real_model
+from attncourse.views import block, head_map
+from attnlib import live, plot
+from attnlib.colours import LINE, VALUE
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)

@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 import attnlib as al
+from attncourse import check, predict
+from attncourse.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
+from attncourse.ships import note_passed_on, pictured, sailing
 from attnlib import live, plot
-from attnlib.course import check, predict
-from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
-from attnlib.course.ships import note_passed_on, pictured, sailing
 
 COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
 COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
@@ -772,7 +772,7 @@ verdict
 # In the next exercise one layer writes what another one reads. So $x$ gets five more columns, which are empty:
 
 # %%
-from attnlib.course.convoy import NOTE
+from attncourse.convoy import NOTE
 
 roomy = convoy("*ABCA", notes=True)  # (n, 20)
 print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max())

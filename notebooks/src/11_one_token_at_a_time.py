@@ -16,10 +16,10 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 import attnlib as al
+from attncourse import check, mine, predict, smollm, writer
+from attncourse.writer import grammar
 from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
-from attnlib.course import check, mine, predict, smollm, writer
-from attnlib.course.writer import grammar
 
 # %% jupyter={"source_hidden": true}
 tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
@@ -897,10 +897,10 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, train another seed for twenty seconds: `from attnlib.course.training import decoder`, then
+# 1. With torch, train another seed for twenty seconds: `from attncourse.training import decoder`, then
 #    `model = decoder.trained(corpus, seed=3)`. Run section 2 again.
 #    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
-# 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `patients.patient(5)`, from `attnlib.course`. Call
+# 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `patients.patient(5)`, from `attncourse`. Call
 #    `module(x, cache)` with $x$ of shape $(b, n, 24)$ and a `KVCache`. `patients.name_bug(4, name, probe)` judges a name from
 #    `DECODERS` with a probe, as in notebook 07.
 # 3. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
@@ -970,7 +970,7 @@ for layers in (1, 2):
 try:
     import torch
 
-    from attnlib.course.clinic import DECODERS, Decoder
+    from attncourse.clinic import DECODERS, Decoder
     from attnlib.diagnose import diagnose
 
     ward = {"healthy": Decoder}

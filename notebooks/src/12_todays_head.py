@@ -14,9 +14,9 @@ from textwrap import dedent
 import numpy as np
 
 import attnlib as al
+from attncourse import check, mine, predict, real_model
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.course import check, mine, predict, real_model
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -232,7 +232,7 @@ for n in (16, 128, 1024):
 try:
     import torch
 
-    from attnlib.course.training import previous_letter
+    from attncourse.training import previous_letter
 
     _ = torch.set_num_threads(1)
     print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))

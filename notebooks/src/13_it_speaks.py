@@ -11,10 +11,10 @@ from textwrap import fill
 import numpy as np
 
 import attnlib as al
+from attncourse import check, mine, predict, smollm
+from attncourse.chapters.n13 import PATIENTS
+from attncourse.views import block, fetch_button, head_map
 from attnlib import live, plot
-from attnlib.course import check, mine, predict, smollm
-from attnlib.course.chapters.n13 import PATIENTS
-from attnlib.course.views import block, fetch_button, head_map
 
 # %% [markdown]
 # The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, or skipped 11 and 12, ours stand in. Then

@@ -12,8 +12,8 @@ import tracemalloc
 import numpy as np
 
 import attnlib as al
+from attncourse import check, mine, predict
 from attnlib import live, plot
-from attnlib.course import check, mine, predict
 from attnlib.examples import SENTENCE
 
 np.set_printoptions(precision=4, suppress=True)

@@ -13,17 +13,17 @@
 import numpy as np
 
 import attnlib as al
+from attncourse import check, dates, mine, predict
+from attncourse.chapters.n15 import translators
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY
-from attnlib.course import check, dates, mine, predict
-from attnlib.course.chapters.n15 import translators
 
 # %% jupyter={"source_hidden": true}
 try:
     import torch
     from torch import nn
 
-    from attnlib.course.training import train
+    from attncourse.training import train
 
     _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 except ImportError:

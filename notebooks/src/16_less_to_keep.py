@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 import attnlib as al
+from attncourse import check, predict, smollm
+from attncourse.chapters.n16 import best_keys, in_groups
+from attncourse.views import fetch_button
 from attnlib import live, plot
 from attnlib.colours import BELOW, KEY
-from attnlib.course import check, predict, smollm
-from attnlib.course.chapters.n16 import best_keys, in_groups
-from attnlib.course.views import fetch_button
 from attnlib.rounding import bytes_kept, rounded
 
 np.set_printoptions(precision=2, suppress=True)

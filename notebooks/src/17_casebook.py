@@ -12,16 +12,16 @@ import torch
 from torch import nn
 
 import attnlib as al
+from attncourse.clinic.ward import TutorialAttention
 from attnlib import live, plot
-from attnlib.course.clinic.ward import TutorialAttention
 from attnlib.examples import KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
-from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
+from attncourse.clinic import CASES, Attention, healthy, patients, twins
+from attncourse.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)

@@ -87,7 +87,8 @@ def colab(home):
     (site / "colab.pth").write_text("import google.colab\n", encoding="utf-8")
     (site / "google" / "colab").mkdir(parents=True)
     (site / "google" / "colab" / "__init__.py").touch()
-    shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("attnlib", "attncourse"):
+        shutil.copytree(ROOT / package, repository / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-CC-BY-4.0", "NOTICE"):
         shutil.copy(ROOT / name, repository)
     repo, branch = PUBLIC

@@ -17,7 +17,7 @@ import pytest
 from front_end import CHROMIUM, FLAGS, ROOT, serious
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
-from attnlib.course import smollm
+from attncourse import smollm
 
 NAME = "13_it_speaks"
 WHEEL = smollm.browser.WHEEL

@@ -10,8 +10,8 @@ from views import KEYS, QUERIES, TEXT, TOKENS, attend, both_maps, one_row, stops
 
 import attnlib as al
 import attnlib.examples
+from attncourse import smollm
 from attnlib import live
-from attnlib.course import smollm
 from attnlib.live import frames
 from attnlib.live import view as parts_of_a_view
 from tools.page import SCRIPT, STYLE

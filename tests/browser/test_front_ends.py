@@ -175,7 +175,7 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(ran):
 VIEWS = """
 import json, numpy as np, attnlib as al, attnlib.examples
 from attnlib import live
-from attnlib.course.views import head_map
+from attncourse.views import head_map
 x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):
@@ -204,7 +204,7 @@ live.flow(al.attention_trace(*al.examples.KARIM.project()), x=al.examples.KARIM.
 ---
 live.plane()
 ---
-from attnlib.course import check, ships
+from attncourse import check, ships
 live.compare(ships.pictured(lambda *a: check.what_came_next.show(check.what_came_next.example, *a)), convoy="*ABCABAC")
 ---
 live.saturation()
@@ -273,7 +273,7 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
 PARTS = """
 import attnlib as al, numpy as np
 from attnlib import live, svg
-from attnlib.course import smollm
+from attncourse import smollm
 from attnlib.live.controls import integers
 from attnlib.live.view import LiveView
 grey = '<g class="a"><rect width="9" height="9"/></g>'
@@ -322,7 +322,9 @@ def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(ran):
     (site,) = (front_end.home / "venv").rglob("site-packages")
     emulation = {"colab.pth", "google"}
     installed = {path.name for path in site.iterdir()} - emulation
-    assert installed == {"attnlib", f"attnlib-{attnlib.__version__}.dist-info"}, "is it in .venv-colab? make clean"
+    assert installed == {"attnlib", "attncourse", f"attnlib-{attnlib.__version__}.dist-info"}, (
+        "is it in .venv-colab? make clean"
+    )
 
 
 def test_the_first_page_of_make_lab(front_ends, new_page):

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from front_end import ends_of, prepared, serious, slider_of
 
-from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
-from attnlib.course.engine.exercise import Number
+from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attncourse.engine.exercise import Number
 from attnlib.live import frames
 from tools import reading, slides
 from tools.licence import LICENCE_LINK

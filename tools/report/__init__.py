@@ -14,7 +14,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from attnlib.course import PREDICTIONS
+from attncourse import PREDICTIONS
 
 from ..series import NOTEBOOKS, ROOT
 from . import submissions

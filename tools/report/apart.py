@@ -3,7 +3,7 @@
 The copy is made by fork. In it no file can be written or deleted, no program started, no connection opened and no
 process ended: Python refuses what it announces before it does it, the kernel what a library in C does unannounced.
 Memory and time are bounded. docs/grading.md says against what this protects. Linux only, as the trial of an answer in
-attnlib/course/engine/sandbox.py.
+attncourse/engine/sandbox.py.
 """
 
 import base64
@@ -22,7 +22,7 @@ import warnings
 
 import numpy as np
 
-from attnlib.course.engine.run import MOST_ENTRIES, TIME_LIMIT, words_of
+from attncourse.engine.run import MOST_ENTRIES, TIME_LIMIT, words_of
 
 MEMORY = 2**30  # bytes, beside what the process holds already
 MOST_BYTES = 2**25  # of what comes back

@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from attnlib.course import EXERCISES
-from attnlib.course.chapters.n10.puzzle import Puzzle
-from attnlib.course.engine import describe
-from attnlib.course.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, judged
-from attnlib.course.engine.sandbox import TimeUp, time_limit
-from attnlib.course.mine import names_used
+from attncourse import EXERCISES
+from attncourse.chapters.n10.puzzle import Puzzle
+from attncourse.engine import describe
+from attncourse.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, judged
+from attncourse.engine.sandbox import TimeUp, time_limit
+from attncourse.mine import names_used
 
 from .apart import NoAnswer, Recorded, Replayed, apart
 from .notebooks import Series, read
@@ -264,7 +264,7 @@ def _of_puzzle(puzzle, matrices):
 
 def _of_patient(name, answer):
     """Return (state, no mistakes): a probe is called in the copy, and judged here by what its calls gave."""
-    check = getattr(importlib.import_module("attnlib.course.clinic.patients"), name)  # it needs torch
+    check = getattr(importlib.import_module("attncourse.clinic.patients"), name)  # it needs torch
 
     def called():
         values = [_recordable(value) for value in answer.values()]

@@ -6,11 +6,11 @@ import io
 import re
 import textwrap
 
+from attncourse import EXERCISES, MISTAKES, PREDICTIONS
+from attncourse.engine.describe import in_words
+from attncourse.engine.verdict import as_html
 from attnlib import svg
 from attnlib.colours import LINE, palette, text_on
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS
-from attnlib.course.engine.describe import in_words
-from attnlib.course.engine.verdict import as_html
 
 from ..series import REPLIES
 from . import STATES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
 
-from attnlib.course.engine.questions import letter
+from attncourse.engine.questions import letter
 
 from .notebooks import CHECKS, code_of, read
 

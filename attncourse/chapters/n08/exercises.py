@@ -1,0 +1,368 @@
+"""Notebook 08, trained heads: its exercises, questions, and what only they need."""
+
+from functools import cached_property, partial
+from itertools import permutations
+
+import numpy as np
+
+from attnlib.core import entropy, scaled_dot_product_attention
+
+from ...engine.compare import RIGHT
+from ...engine.exercise import Function, Number, asked
+from ...engine.probes import Draw, Probe
+from ...engine.questions import Question
+from ...engine.run import Unfit
+from ...engine.steps import Steps
+from ...mistakes.mistake import Mistake
+from .known_heads import DISTANCES, after_copy, behind, copies, heads_to_rank
+
+PARTS = "queries", "keys", "values"
+
+
+def mean_on(weights, cells):
+    """Return (h,): the weight (b, h, n_q, n_k) on the True cells (b, n_q, n_k), a mean over batch and queries."""
+    return (weights * cells[:, None]).sum(-1).mean((0, -1))
+
+
+def next_letter(tokens):
+    """Return (b, n_q, n_k), True where key j holds the letter that comes after query i."""
+    cells = np.zeros_like(copies(tokens))
+    cells[:, :-1] = copies(tokens)[:, 1:]
+    return cells
+
+
+class _Steps(Steps):
+    head_scores = cached_property(lambda s: mean_on(s.weights, after_copy(s.tokens)))
+    # The vectors as they would be without layer 1.
+    bare = cached_property(lambda s: s.x - s.written)
+    # What queries, keys and values are made of.
+    handed = cached_property(lambda s: [s.bare if part == s.part else s.x for part in PARTS])
+
+
+def _layer_2():
+    """Return a layer, (query, key, value) -> output, and vectors to hand it, three sequences of four tokens."""
+    draw = Draw("patch")
+    matrices = [draw.matrix(6, 6) for _ in PARTS]
+
+    def layer(query, key, value):
+        inputs = zip((query, key, value), matrices, strict=True)
+        return scaled_dot_product_attention(*(np.asarray(x) @ W for x, W in inputs))
+
+    return layer, draw(3, 4, 6), draw(3, 4, 6)
+
+
+def vectors_to_patch():
+    layer, x, written = _layer_2()
+    return tuple(Probe(f"layer 1 kept from the {part}", (layer, x, written, part)) for part in PARTS)
+
+
+def _handed(choose):
+    """Replace what queries, keys and values are made of by `choose(steps, part)`."""
+    return {"handed": lambda s: [choose(s, part) for part in PARTS]}
+
+
+def _meant(order):
+    """Take the part that was asked for as another one."""
+    other = dict(zip(PARTS, order, strict=True))
+    return _handed(lambda s, part: s.bare if part == other[s.part] else s.x)
+
+
+def _bare(change):
+    return {"bare": lambda s: change(s.x, s.written)}
+
+
+def _ranked_by(score):
+    """Replace the measure of the heads by `score(steps)`, one number per head."""
+    return {"head_scores": score}
+
+
+def _ranked_on(cells):
+    return _ranked_by(lambda s: mean_on(s.weights, cells(s.tokens)))
+
+
+OWN = (
+    Mistake("chance_assumed").as_if(
+        "it is the accuracy of guessing without looking at the tokens",
+        "The model sees which tokens there are; it only does not see where they stand.",
+        "Suppose that the other three tokens are the same. Which one would you guess?",
+        "That one, and it is right. So guess the more frequent of the other three, and work out how often it is right.",
+    ),
+    Mistake("order_assumed").as_if(
+        "the model knew the order",
+        "Without positions every query sees the same set of keys.",
+        "Can the model tell position 1 from position 4?",
+        "It cannot. So it guesses from the other tokens, and it is sometimes wrong.",
+    ),
+    Mistake("own_token_forgotten").as_if(
+        "it is how often the most frequent of all four tokens is right",
+        "A query also knows which token is its own, and the answer stands at another position.",
+        "Leave the own token out. Which of the other three would you name?",
+        "The more frequent one. Three tokens of two kinds always have one.",
+    ),
+    Mistake("likeliest_bag_only").as_if(
+        "only the most likely split of the other three tokens, 2 : 1, was counted",
+        "In 2 of 8 cases the other three agree.",
+        "How often are the other three tokens the same?",
+        "In 2 of 8 cases, and then the guess is always right. Weight both kinds of case by how often they occur.",
+    ),
+    Mistake("majority_as_coin_flip").as_if(
+        "where the other three tokens split 2 : 1, the guess was counted as right in half of the cases",
+        "Each of the three is equally likely to be the answer, and two of them are of the same kind.",
+        "The other three tokens are A, A and B. How often is A the answer?",
+        "In 2 of 3 cases. So the guess is right more often than in half of them.",
+    ),
+    Mistake("bags_weighted_alike").as_if(
+        "all mixtures of the two kinds were taken as equally likely",
+        "Of the 16 sequences, 1 has no token of the first kind, and 6 have two.",
+        "How many of the 16 sequences have 0, 1, 2, 3 and 4 tokens of the first kind?",
+        "1, 4, 6, 4 and 1. Weight each mixture by that, or count the other three tokens directly.",
+    ),
+    Mistake("accuracy_in_per_cent").as_if(
+        "the accuracy is right, but in per cent",
+        "An accuracy is a share: of 1, not of 100.",
+        "What is 40 per cent as a share of 1?",
+        "Divide your number by 100.",
+    ),
+    Mistake("previous_letter_measured").as_if(
+        "it looks for the head that looks at the letter just before",
+        "That head only prepares induction, in layer 1. A map of copies that is moved the wrong way finds it, too.",
+        "Where does your measure use the letter of the query?",
+        "The letter of the query should choose the keys: first find the earlier positions that hold the same letter.",
+        _ranked_on(lambda tokens: behind(tokens, 1)),
+    ),
+    Mistake("copy_itself_measured").as_if(
+        "it looks for the head that looks at the earlier copy itself",
+        "The query knows its own letter already. The letter to predict is the one after the copy.",
+        "Does the letter to predict stand just before the earlier copy, or just after it?",
+        "Just after it: move the map of the copies by one column to the right.",
+        _ranked_on(lambda tokens: after_copy(tokens, 0)),
+    ),
+    Mistake("before_copy_measured").as_if(
+        "it looks for the head that looks at the letter before the earlier copy",
+        "The map is moved in the wrong direction: the letter to predict stands after the copy.",
+        "Key j counts if the letter just before it is the letter of the query.",
+        "So compare the letter of the query with the letter at j - 1, not with the one at j + 1.",
+        _ranked_on(lambda tokens: after_copy(tokens, -1)),
+    ),
+    Mistake("fixed_distance_measured").as_if(
+        "it looks for the head that looks a fixed number of letters back",
+        "The distance to the earlier copy differs from sequence to sequence.",
+        "Find the copy by its letter, not by its distance.",
+        "Compare letters, tokens[:, :, None] == tokens[:, None, :]. The only step is from the copy to the next key.",
+        # The furthest are left out: a measure of the weight on key 0 chooses them, too.
+        *(_ranked_on(partial(behind, by=by)) for by in DISTANCES if by < 12),
+    ),
+    Mistake("next_letter_measured").as_if(
+        "it looks for the head that looks at the letter which comes next in the text",
+        "No head can know that letter yet. Where letters come back at random, another letter followed the copy.",
+        "What can the query know? Its own letter, and what stands before it.",
+        "So find its own letter among the earlier ones, and measure the weight on the key just after it.",
+        _ranked_on(next_letter),
+    ),
+    Mistake("sharpest_head_measured").as_if(
+        "it looks for the head with the sharpest weights",
+        "A head can be sharp on the wrong key.",
+        "Which key should the weight be on?",
+        "On the key just after an earlier copy of the query's letter: add up the weight there.",
+        _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
+    ),
+    Mistake("broadest_head_measured").as_if(
+        "it looks for the head that spreads its weights evenly",
+        "An induction head has most of its weight on a few keys. Is a sign wrong?",
+        "Should a good head have a large measure or a small one?",
+        "A large one. Measure the weight on the right keys, not how even the weights are.",
+        _ranked_by(lambda s: entropy(s.weights).mean((0, -1))),
+    ),
+    Mistake("wrong_part_patched").as_if(
+        "layer 1 is kept from another part than the one that was asked for",
+        "Asked about the keys, the experiment answers about the queries or the values.",
+        "In which order does `layer` take its three arguments?",
+        "Queries, keys, values. Compare `part` with the three names in this order.",
+        *(_meant(order) for order in permutations(PARTS) if order != PARTS),
+    ),
+    Mistake("part_ignored").as_if(
+        "the same part is patched, whatever `part` says",
+        "Asked about each of the three, the experiment gives one answer three times.",
+        "Where does your function use `part`?",
+        "Compare it with the three names: the one that is equal is made of vectors without what layer 1 wrote.",
+        *(_meant((name, name, name)) for name in PARTS),
+    ),
+    Mistake("other_parts_patched").as_if(
+        "layer 1 is kept from the two other parts, and reaches only the one that was asked for",
+        "That asks whether the part is enough; the question was whether it is needed.",
+        "Which of the three should do without layer 1: the part that is named, or the others?",
+        "The part that is named. The other two are made of `x`.",
+        _handed(lambda s, part: s.x if part == s.part else s.bare),
+    ),
+    Mistake("every_part_patched").as_if(
+        "layer 1 is kept from all three parts, whatever `part` says",
+        "If the accuracy falls, nobody knows which of the three needed it.",
+        "What do the two parts receive that are not named?",
+        "`x`, as it is. Only the part that is named is changed.",
+        _handed(lambda s, part: s.bare),
+    ),
+    Mistake("nothing_patched").as_if(
+        "layer 2 receives its own input, with what layer 1 wrote, in all three parts",
+        "The output is that of the unchanged model, so every part looks as if it did not need layer 1.",
+        "Which of your three arrays is without what layer 1 wrote?",
+        "`x` holds it, because layer 1 has added it. Subtract it for the part that is named.",
+        _handed(lambda s, part: s.x),
+    ),
+    Mistake("written_alone").as_if(
+        "the part is made of what layer 1 wrote, and of nothing else",
+        "That takes everything away *but* layer 1, the letters themselves, too.",
+        "What is left of `x` if layer 1 had written nothing?",
+        "`x` without `written`: the difference of the two.",
+        _bare(lambda x, written: written),
+        _bare(lambda x, written: -written),
+    ),
+    Mistake("written_twice").as_if(
+        "what layer 1 wrote is added once more",
+        "The part holds it twice, since `x` holds it already.",
+        "Does `x` come before layer 1, or after it?",
+        "After it: so subtract.",
+        _bare(lambda x, written: x + written),
+    ),
+    Mistake("everything_taken_away").as_if(
+        "the part is made of zeros",
+        "The letters themselves are gone, too, so the experiment says nothing about layer 1.",
+        "What should the part still know?",
+        "Its own letter and position: `x` without what layer 1 wrote.",
+        _bare(lambda x, written: 0 * x),
+    ),
+    Mistake("batch_mixed").as_if(
+        "what is subtracted belongs to another sequence, or is a mean over sequences",
+        "Each sequence has its own letters, so another one's letters remain in it.",
+        "Which sequence of the batch did layer 1 write that for?",
+        "Subtract entry by entry, `x - written`: both are (b, n, d).",
+        *(_bare(lambda x, written, by=by: x - np.roll(written, by, 0)) for by in (1, -1)),
+        *(_bare(lambda x, written, by=by: np.roll(x - written, by, 0)) for by in (1, -1)),
+        _bare(lambda x, written: x - written[::-1]),
+        _bare(lambda x, written: (x - written)[::-1]),
+        _bare(lambda x, written: x[::-1]),
+        _bare(lambda x, written: x - written[:1]),
+        _bare(lambda x, written: x - written.mean(0)),
+        _bare(lambda x, written: x - written + written.mean(0)),
+    ),
+)
+
+
+def _judge_measure(scores, weights, tokens):
+    """Judge a measure by the head for which it is largest."""
+    scores, h = np.asarray(scores), weights.shape[1]
+    if scores.shape != (h,):
+        raise Unfit(
+            f"Your measure must return one number for each of the {h} heads, shape ({h},); you return shape "
+            f"{scores.shape}. Fix: sum over the keys, then take the mean over batch and queries, .mean((0, -1))."
+        )
+    if np.isnan(scores).any():
+        raise Unfit(
+            "Your measure must be a number for every head; it is NaN for some. Fix: where a query has no earlier copy "
+            "of its letter, count 0 or leave it out; do not divide by 0."
+        )
+    yours, right = int(scores.argmax()), int(mean_on(weights, after_copy(tokens)).argmax())
+    if yours == right:
+        return RIGHT, ""
+    return None, f"Largest at index {yours} of your result; the induction head is at index {right}."
+
+
+EXERCISES = (
+    Number(
+        "bag_accuracy",
+        "the best accuracy without positions for 4 tokens of 2 equally frequent kinds",
+        (
+            "A query knows its own token and which tokens there are. Which of these can the answer be?",
+            "The answer is one of the other three, and each is equally likely: guess their more frequent token.",
+            "The other three split 3 : 0 in 2 of 8 cases, 2 : 1 in 6 of 8. How often is the guess right in each?",
+            "2/8 of the cases give accuracy 1, and 6/8 give 2/3. Add them up.",
+        ),
+        right=3 / 4,
+        slips={
+            "accuracy_in_per_cent": [75.0],
+            "chance_assumed": [1 / 2],
+            "order_assumed": [1.0],
+            "own_token_forgotten": [11 / 16],
+            "likeliest_bag_only": [2 / 3],
+            "majority_as_coin_flip": [2 / 8 + 6 / 8 / 2],
+            "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
+        },
+    ),
+    Function(
+        "patch",
+        "patch(layer, x, written, part) -> (b, n, d). layer(query, key, value) is layer 2, x (b, n, d) what it "
+        'receives, written (b, n, d) what layer 1 has added to it. part is "queries", "keys" or "values": this one '
+        "without what layer 1 wrote, the other two as they are.",
+        (
+            "What would layer 2 have received if layer 1 had written nothing?",
+            "`x - written`. The part that is named is made of that, the other two of x.",
+            'With bare = x - written: for "keys" it is layer(x, bare, x).',
+        ),
+        probes=vectors_to_patch(),
+        given=lambda layer, x, written, part: {"layer": layer, "x": x, "written": written, "part": part},
+        result=lambda s: s.layer(*s.handed),
+        steps=_Steps,
+        axes=("tokens", "features"),
+    ),
+    Function(
+        "induction_measure",
+        "induction_measure(weights, tokens) -> (h,), one number per head, largest for the induction head. weights "
+        "is (b, h, n_q, n_k), tokens (b, n). Any measure will do: the check ranks heads of known habits with it.",
+        (
+            "Which keys hold the letter of the query? tokens[:, :, None] == tokens[:, None, :] is (b, n_q, n_k).",
+            "The induction head looks at the key just after such a key: move that map one column to the right.",
+            "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
+        ),
+        probes=heads_to_rank(),
+        **asked("head_scores", "weights tokens", of=_Steps),
+        judge=_judge_measure,
+    ),
+)
+
+QUESTIONS = (
+    Question("no_positions", right="b", tempting="c").because(
+        a="That is guessing blindly. Which tokens there are, and how often, can be seen without any order.",
+        b="The model sees which tokens there are, and how often each. A frequent token is a better guess.",
+        c="More training does not help: every query mixes the same set, so the order cannot get into the output.",
+    ),
+    Question("dark_diagonal", right="b", tempting="a").because(
+        a="With ten tokens the dark diagonal appears in both seeds, and with nine tokens hardly in either.",
+        b="Position i must name the token at 9 - i, and no whole number solves i = 9 - i. So with ten tokens the own "
+        "token is never the answer. With nine, it is the answer at 1 of 9 positions, as any other token is.",
+        c="Then nine tokens would show a dark diagonal, too, and they hardly do.",
+    ),
+    Question("one_layer", right="b", tempting="a").because(
+        a="Its keys do not know what stood before them. Yet with twelve heads it names most answers, place by place.",
+        b="Two layers need one head each. One layer begins to learn with eight heads, place by place, and with twelve "
+        "it is right in most cases here.",
+        c="Two heads in one layer learn nothing here: they work side by side, and neither reads what the other wrote.",
+    ),
+    Question("patching", right="b", tempting="a").because(
+        a="The query only says which letter asks, and the letter knows that without layer 1.",
+        b="The query looks for a key that says 'before me stood B'. Only layer 1 can tell a key which letter stood "
+        "before it.",
+        c="The value only has to say which letter it is, and the letter knows that without layer 1.",
+    ),
+    Question("by_hand", right="c", tempting="a").because(
+        a="Eleven do, one for each place. But the weight of the letter that asks can be a measure for the others.",
+        b="Half of them would do, but it gets by with fewer.",
+        c="Two: each weighs the letters against the letter that asks, and their difference is largest just behind it.",
+    ),
+)
+
+RECALL = (
+    Question("poke", right="c", tempting="b").because(
+        a="Another divisor changes the weights, but not which keys get any.",
+        b="That changes the weights, but what the mask blocks stays blocked.",
+        c="Under a causal mask no query sees a later token. So a change there must not move an earlier output.",
+    ),
+    Question("divisor_of_a_head", right="a", tempting="c").because(
+        a="Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
+        b="8 is the number of heads.",
+        c="That is the root of d_model. Scores are computed after the split, from 16 features.",
+    ),
+    Question("typical_score", right="b", tempting="c").because(
+        a="Each single product has variance 1. The sum of 64 products has more.",
+        b="The variance of the sum of 64 products is 64, and its root is 8.",
+        c="64 is the variance. A typical score is as large as its root.",
+    ),
+)

@@ -1,0 +1,324 @@
+"""Mistakes in the parts of today's head (notebook 12), and its steps: RoPE and the norm of queries and keys."""
+
+from functools import cached_property, partial
+
+import numpy as np
+
+from attnlib import masks
+from attnlib.rotary import PAIRINGS, frequencies, halves, neighbours, turn
+
+from ...engine.steps import Steps
+from ...mistakes.mistake import Mistake
+
+BASE = 10_000.0
+
+
+def rotate(x, start=0, pairs=halves, base=BASE):
+    """Rotate pair c of the token at position p by p * omega_c; the first token of x has the position `start`."""
+    return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1], base))
+
+
+def rms_norm(x, gain=1.0):
+    return gain * x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+
+class HeadSteps(Steps):
+    # --- 12.1
+    pairs = cached_property(lambda s: PAIRINGS[s.pairing])
+    omega = cached_property(lambda s: frequencies(s.x.shape[-1], s.base))
+    position = cached_property(lambda s: s.positions)
+    rotated = cached_property(lambda s: turn(s.x, s.position, s.pairs, s.omega))
+
+    # --- 12.2
+    # The position of the first query.
+    first_position = cached_property(lambda s: s.keys.shape[-2] - s.queries.shape[-2])
+    norm = cached_property(lambda s: rms_norm)
+    # What rotates tokens of which the first has a given position.
+    rotate_from = cached_property(lambda s: rotate)
+    q = cached_property(lambda s: s.rotate_from(s.norm(s.queries, s.q_gain), s.first_position))
+    k = cached_property(lambda s: s.rotate_from(s.norm(s.keys, s.k_gain), 0))
+    v = cached_property(lambda s: s.values)
+    mask = cached_property(lambda s: masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="lower_right"))
+
+
+def _pairs_read_and_written(reading, writing):
+    def pairs(x):
+        a, b, _ = reading(x)
+        return a, b, writing(x)[2]
+
+    return pairs
+
+
+def _angles_laid_out(partners, repeat):
+    """Rotate with partners found in one way and angles laid out in the other, as x cos + partner sin."""
+
+    def rotated(s):
+        angle = repeat(_angle(s))
+        a, b, back = partners(s)(s.x)
+        return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
+
+    return {"rotated": rotated}
+
+
+def _side_by_side(angle):
+    return np.repeat(angle, 2, axis=-1)
+
+
+def _one_after_another(angle):
+    return np.tile(angle, 2)
+
+
+def _angle(s):
+    return s.position[:, None] * s.omega  # (n, d_k / 2)
+
+
+def _by(new_pair):
+    """Replace the rotation by `new_pair(a, b, cos, sin)`, which returns both features of a pair."""
+
+    def rotated(s):
+        a, b, back = s.pairs(s.x)
+        return back(*new_pair(a, b, np.cos(_angle(s)), np.sin(_angle(s))))
+
+    return {"rotated": rotated}
+
+
+def _overwritten(a, b, cos, sin):
+    a = a * cos - b * sin
+    return a, a * sin + b * cos
+
+
+def _frequencies_by(change):
+    """Replace the frequencies by `change(share of the way through the pairs, base)`."""
+    return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.base)}
+
+
+def _neighbours_rotated(x, start):
+    return rotate(x, start, neighbours)
+
+
+def _upper_left(s):
+    return masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="upper_left")
+
+
+def _on_both_or_one(norm):
+    """Replace the norm of both, of the queries alone, and of the keys alone."""
+    yield {"norm": lambda s: norm}
+    yield {"q": lambda s: s.rotate_from(norm(s.queries, s.q_gain), s.first_position)}
+    yield {"k": lambda s: s.rotate_from(norm(s.keys, s.k_gain), 0)}
+
+
+def _layer_norm(x, gain):
+    return gain * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
+
+
+OF_STEPS = (
+    Mistake("rotation_forgotten").as_if(
+        "nothing is rotated",
+        "At every position, a token has the same query and the same key.",
+        "Where does the position of a token enter your code?",
+        "It sets the angle, position times frequency. Rotate each pair by that angle.",
+        {"rotated": lambda s: s.x},
+        {"rotate_from": lambda s: lambda x, start: x},
+    ),
+    Mistake("pairings_mixed").as_if(
+        "features are paired in another way than the task says, or in one way here and in another way there",
+        "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
+        "Which two features rotate together: neighbours, or one of each half? Where do both stand in the result?",
+        "Take the pairs as the task names them, and write each back to where it came from.",
+        {"pairs": lambda s: PAIRINGS["halves" if s.pairing == "neighbours" else "neighbours"]},
+        {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
+        {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
+        {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], halves)},
+        {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], neighbours)},
+        {"pairs": lambda s: _pairs_read_and_written(halves, PAIRINGS[s.pairing])},
+        {"pairs": lambda s: _pairs_read_and_written(neighbours, PAIRINGS[s.pairing])},
+        _angles_laid_out(lambda s: halves, _side_by_side),
+        _angles_laid_out(lambda s: neighbours, _one_after_another),
+        *(_angles_laid_out(lambda s: PAIRINGS[s.pairing], lay) for lay in (_side_by_side, _one_after_another)),
+        {"rotate_from": lambda s: _neighbours_rotated},
+        {"q": lambda s: _neighbours_rotated(s.norm(s.queries, s.q_gain), s.first_position)},
+        {"k": lambda s: _neighbours_rotated(s.norm(s.keys, s.k_gain), 0)},
+    ),
+    Mistake("pairing_ignored").as_if(
+        "features are paired in one way, whatever `pairing` says",
+        "Right for the models of one pairing, and wrong for those of the other.",
+        "Which of your arguments does the result not depend on?",
+        "It should depend on `pairing`: choose the two features of a pair by it, and where both go back.",
+        {"pairs": lambda s: halves},
+        {"pairs": lambda s: neighbours},
+    ),
+    Mistake("base_ignored").as_if(
+        "the base is not the one of the task: in 12.1 10,000, whatever `base` says, in 12.2 that of another model",
+        "Right for weights that were trained with this base, and wrong for all others.",
+        "Which number stands at the bottom of your powers?",
+        "In 12.1 `base`, so that the frequencies are base ** (-2c / d_k); in 12.2 it is 10,000.",
+        {"omega": lambda s: frequencies(s.x.shape[-1])},
+        *({"rotate_from": lambda s, base=base: partial(rotate, base=base)} for base in (500.0, 1e5, 5e5, 1e6)),
+    ),
+    Mistake("frequencies_from_one").as_if(
+        "the pairs are counted from 1: the first one has the frequency of the second",
+        "Every pair rotates too slowly, and the fast pair that tells neighbours apart is missing.",
+        "By how many radians should the first pair rotate from one position to the next?",
+        "By 1, which is base ** 0: the pairs are counted 0, 1, 2, ...",
+        _frequencies_by(lambda share, base: base ** -(share + share[1])),
+    ),
+    Mistake("sign_lost").as_if(
+        "both features of a pair are computed with the same sign",
+        "That is no rotation: lengths change, and a score does not depend on the distance alone.",
+        "Rotate (0, 1) by a small angle. Should its first entry become positive or negative?",
+        "Negative: (a, b) becomes (a cos - b sin, a sin + b cos), with one minus.",
+        _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
+        _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+    ),
+    Mistake("sine_and_cosine_exchanged").as_if(
+        "sine and cosine have changed places",
+        "At position 0 nothing should change. Here the two features of each pair change places.",
+        "Your angle at position 0 is 0. What are its cosine and its sine, and what becomes of (a, b)?",
+        "1 and 0, so (a, b) stays: (a cos - b sin, a sin + b cos).",
+        _by(lambda a, b, cos, sin: (a * sin - b * cos, a * cos + b * sin)),
+    ),
+    Mistake("positions_added").as_if(
+        "sine and cosine of the angles are added to the features, which are not rotated",
+        "Notebook 08 did that at the bottom of the model. A score then depends on both positions.",
+        "What does a rotation do to the length of a pair? What does your code do to it?",
+        "A rotation keeps the length. Multiply: (a cos - b sin, a sin + b cos).",
+        _by(lambda a, b, cos, sin: (a + sin, b + cos)),
+        _by(lambda a, b, cos, sin: (a + cos, b + sin)),
+    ),
+    Mistake("offset_forgotten").as_if(
+        "the first query has the position of the first key",
+        "Right for a whole sequence; a token that continues one is rotated as if it were the first.",
+        "Which positions do your first query and your first key have?",
+        "The first key has 0, the first query n_k - n_q. Let the queries start there.",
+        {"first_position": lambda s: 0},
+        {"first_position": lambda s: 0, "mask": _upper_left},
+    ),
+    Mistake("queries_misplaced").as_if(
+        "the first query has another position than n_k - n_q: n_k, n_q, or one beside it",
+        "A query no longer has the position of its own key, so distances are wrong.",
+        "In a whole sequence, which position has the first query, and which one its own key?",
+        "Both have 0. Behind `past` tokens the first query has the position `past`, which is n_k - n_q.",
+        *({"first_position": lambda s, by=by: s.keys.shape[-2] - s.queries.shape[-2] + by} for by in (1, -1)),
+        *({"first_position": lambda s, of=of: getattr(s, of).shape[-2]} for of in ("keys", "queries")),
+    ),
+    Mistake("positions_counted").as_if(
+        "the tokens are counted through, whatever `positions` holds",
+        "Right without gaps; after a gap, every token is rotated by the angle of another position.",
+        "Print your positions for positions = [3, 4, 9]. Is there a gap?",
+        "Use the numbers in `positions` themselves, not np.arange of their count.",
+        {"position": lambda s: np.arange(len(s.positions))},
+        {"position": lambda s: s.positions[0] + np.arange(len(s.positions))},
+    ),
+    Mistake("positions_from_one").as_if(
+        "every position is one too large",
+        "Two texts rotated alike still fit; keys of a cache that counts from 0 are one position off.",
+        "By which angle is a token at position 0 rotated?",
+        "By 0: use the numbers in `positions` as they are.",
+        {"position": lambda s: s.positions + 1},
+    ),
+    Mistake("first_half_overwritten").as_if(
+        "the second feature of a pair is computed from the first after its own rotation",
+        "The first feature of the pair held its new value already when the second was computed.",
+        "Which value of a does the line for b need, and which one does it get?",
+        "The a from before the rotation: compute both new values first, then write them.",
+        _by(_overwritten),
+    ),
+    Mistake("base_as_exponent").as_if(
+        "base stands in the exponent, where it is the base",
+        "The first pair rotates, all others stand still: positions far apart look alike.",
+        "Print your frequencies. They should fall from 1 to nearly 1 / base, each by the same factor.",
+        "base is the base: base ** (-2c / d_k).",
+        _frequencies_by(lambda share, base: np.exp(-base * share)),
+    ),
+    Mistake("frequencies_rising").as_if(
+        "the sign of the exponent is missing: the frequencies rise from pair to pair",
+        "The last pairs rotate thousands of radians a step, so that neighbours get unrelated angles.",
+        "Which pair should rotate slowest, the first or the last?",
+        "The last. So the exponent is negative: base ** (-2c / d_k).",
+        _frequencies_by(lambda share, base: base**share),
+    ),
+    Mistake("frequencies_half_as_far").as_if(
+        "the exponent runs half as far, or twice as far, as it should",
+        "The slowest pair rotates too fast, or too slowly, for the weights of any model.",
+        "There are d_k / 2 pairs. Which exponent belongs to the last one?",
+        "-(d_k - 2) / d_k: the pairs are counted 0, 1, 2, ..., and the exponent is -2c / d_k.",
+        _frequencies_by(lambda share, base: base ** (-share / 2)),
+        _frequencies_by(lambda share, base: base ** (-2 * share)),
+    ),
+    Mistake("rotated_backwards").as_if(
+        "pairs rotate in the other direction",
+        "Scores depend on the distance all the same, but weights of a model that rotates forwards do not fit.",
+        "Rotate (1, 0) by a small angle. Should its second entry grow or fall?",
+        "Grow: (a, b) becomes (a cos - b sin, a sin + b cos).",
+        {"omega": lambda s: -frequencies(s.x.shape[-1], s.base)},
+    ),
+    Mistake("value_rotated").as_if(
+        "values are rotated, too",
+        "The output then depends on where the text begins: add 100 to every position, and it changes.",
+        "A score compares a query with a key. What is compared with a value?",
+        "Nothing is. Leave the values as they are.",
+        {"v": lambda s: rotate(s.values)},
+    ),
+    Mistake("only_one_side_rotated").as_if(
+        "only the queries are rotated, or only the keys",
+        "The score depends on one position, where it should depend on the distance.",
+        "By which angles are a query at position i and a key at position j rotated?",
+        "One of them by none. Rotate both, and their angles differ by what belongs to i - j.",
+        {"q": lambda s: s.norm(s.queries, s.q_gain)},
+        {"k": lambda s: s.norm(s.keys, s.k_gain)},
+    ),
+    Mistake("norm_after_rotation").as_if(
+        "it normalises after the rotation, where the gain belongs before it",
+        "Without a gain both orders are equal, since a rotation keeps the length. The gain differs within a pair.",
+        "Which comes first: the gain of a feature, or the rotation of its pair?",
+        "The gain: norm and gain first, then the rotation.",
+        {
+            "q": lambda s: s.norm(s.rotate_from(s.queries, s.first_position), s.q_gain),
+            "k": lambda s: s.norm(s.rotate_from(s.keys, 0), s.k_gain),
+        },
+    ),
+    Mistake("norm_forgotten").as_if(
+        "queries or keys keep their length: they are not normalised",
+        "A key with a large norm wins, whatever the query asks.",
+        "What is the mean square of a query after your norm, before the gain?",
+        "It should be 1, for queries and for keys: divide each by the root of its mean square.",
+        *_on_both_or_one(lambda x, gain: x),
+        *_on_both_or_one(lambda x, gain: gain * x),
+    ),
+    Mistake("normed_to_length_one").as_if(
+        "queries and keys are divided by their length, not by their root mean square",
+        "Scores are smaller by a factor of d_k, and the head can hardly choose.",
+        "What is the mean square of a query after your norm, before the gain?",
+        "It should be 1: divide by the root of the mean of the squares, not of their sum.",
+        # One side alone is the same as a division by d_k.
+        {"norm": lambda s: lambda x, gain: gain * x / np.linalg.norm(x, axis=-1, keepdims=True)},
+    ),
+    Mistake("mean_subtracted").as_if(
+        "the mean of the features is subtracted: that is layer norm",
+        "RMS norm keeps the mean; weights that were trained with it need that mean.",
+        "What does RMS norm divide by, and what does it subtract?",
+        "It subtracts nothing: divide by the root of the mean square alone.",
+        *_on_both_or_one(_layer_norm),
+    ),
+    Mistake("gain_forgotten").as_if(
+        "a gain were 1 for every feature",
+        "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
+        "Which of your arguments does the output not depend on?",
+        "It should depend on both gains: multiply each normed vector by its own, feature by feature.",
+        *_on_both_or_one(lambda x, gain: rms_norm(x)),
+    ),
+    Mistake("plain_attention").as_if(
+        "queries and keys are neither normalised nor rotated",
+        "This is the head of notebook 02 with a causal mask.",
+        "What is new in the head of this notebook, before the scores?",
+        "The norm with its gain, then the rotation, both for queries and keys.",
+        {"q": lambda s: s.queries, "k": lambda s: s.keys},
+    ),
+    Mistake("mask_from_the_first_key").as_if(
+        "the mask lines up at the upper left, although the queries are the last tokens",
+        "One new token after four others sees the first of them only.",
+        "How many keys may the last query see?",
+        "All of them: line the mask up at the lower right.",
+        {"mask": _upper_left},
+    ),
+)

@@ -1,0 +1,427 @@
+"""Notebook 13, it speaks: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..engine.compare import RIGHT
+from ..engine.exercise import MAP_AXES, Design, Function, asked
+from ..engine.probes import Draw, Probe
+from ..engine.questions import Question
+from ..engine.run import Unfit, Unmeasured
+from ..engine.steps import Steps
+from ..mistakes.mistake import Mistake
+from ..mistakes.weights import WINDOW
+
+
+class _Halves(Steps):
+    """W (d_in, h d_k), whose columns lie pair by pair in each head, and what becomes of them."""
+
+    pairs = cached_property(lambda s: s.W.reshape(len(s.W), s.num_heads, -1, 2))  # (d_in, h, d_k / 2, 2)
+    halves = cached_property(lambda s: np.swapaxes(s.pairs, -1, -2).reshape(s.W.shape))
+
+
+def _towards_pairs(s):
+    halves = s.W.reshape(len(s.W), s.num_heads, 2, -1)
+    return np.swapaxes(halves, -1, -2).reshape(s.W.shape)
+
+
+def _rows_moved(s):
+    if len(s.W) % (2 * s.num_heads):
+        raise ValueError("the rows cannot be cut into the pairs of so many heads")
+    pairs = s.W.reshape(s.num_heads, -1, 2, s.W.shape[1])
+    return np.swapaxes(pairs, 1, 2).reshape(s.W.shape)
+
+
+def _rows_of_each_head(s):
+    rows = s.W.reshape(s.num_heads, -1, s.W.shape[1])
+    return np.concatenate([rows[:, ::2], rows[:, 1::2]], axis=1).reshape(s.W.shape)
+
+
+def _matrices():
+    draw = Draw("to_halves")
+    return (
+        Probe("one head of 4 features", (draw(5, 4), 1)),
+        Probe("2 heads of 4 features", (draw(5, 8), 2)),
+        Probe("3 heads of 6 features", (draw(7, 18), 3)),
+        Probe("as many rows as columns, 2 heads", (draw(12, 12), 2)),
+    )
+
+
+class _Kept(Steps):
+    """Which keys are kept: those near behind a query, and the first of the text."""
+
+    # How far key j lies behind query i.
+    back = cached_property(lambda s: np.arange(s.n_k - s.n_q, s.n_k)[:, None] - np.arange(s.n_k))
+    near = cached_property(lambda s: (s.back >= 0) & (s.back < s.window))
+    first = cached_property(lambda s: (s.back >= 0) & (np.arange(s.n_k) < s.sink))
+    kept = cached_property(lambda s: s.near | s.first)
+
+
+def _sizes():
+    sizes = ((6, 6, 3, 1), (8, 8, 2, 3), (3, 9, 4, 2), (1, 10, 3, 2), (5, 5, 2, 0), (4, 4, 9, 1))
+    return tuple(
+        Probe(f"n_q = {n_q}, n_k = {n_k}, window = {window}, sink = {sink}", (n_q, n_k, window, sink))
+        for n_q, n_k, window, sink in sizes
+    )
+
+
+class _Back(Steps):
+    measured = cached_property(lambda s: np.diagonal(s.map, -1)[1:].mean())
+
+
+def _maps():
+    draw = Draw("looks_back")
+
+    def causal(n, back=None):
+        scores = draw(n, n) * 2 + 4 * (np.arange(n)[:, None] - np.arange(n) == back)
+        e = np.exp(np.where(np.tri(n, dtype=bool), scores, -np.inf))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return (
+        Probe("a map of 8 tokens", (causal(8),)),
+        Probe("a head that looks one token back", (causal(12, back=1),)),
+        Probe("a head that looks at itself", (causal(10, back=0),)),
+        Probe("4 tokens", (causal(4),)),
+    )
+
+
+# 13.2: what three models have, of which nothing is told but what they write; and what they may have. By the names of
+# attncourse.smollm.FAULTS.
+PATIENTS = {"A": "upper-left mask with the cache", "B": "window of 8", "C": "grouped heads tiled"}
+SUSPECTS = (
+    "grouped heads tiled",
+    "no scale",
+    "positions restart with the cache",
+    "upper-left mask with the cache",
+    "window of 8",
+)
+_CACHE = ("positions restart with the cache", "upper-left mask with the cache")
+
+
+def _judge_patients(answer):
+    """Judge three diagnoses by what the three patients show."""
+    if not isinstance(answer, dict) or set(answer) != set(PATIENTS):
+        raise Unfit(f"Hand in a dictionary with the keys A, B and C, got {answer!r:.80}.")
+    if unknown := [name for name in answer.values() if name not in SUSPECTS]:
+        raise Unfit(f"{unknown[0]!r:.60} is none of the five. Fix: copy a name from the list: {', '.join(SUSPECTS)}.")
+    wrong = [patient for patient in PATIENTS if answer[patient] != PATIENTS[patient]]
+    if not wrong:
+        return RIGHT, ""
+    sentence = f"Not right: {', '.join(wrong)}."
+    if answer["A"] not in _CACHE:
+        return "prompt_was_read_right", sentence
+    if answer["A"] == "positions restart with the cache":
+        return "it_still_sees_words", sentence
+    if answer["C"] != "grouped heads tiled":
+        return "worse_than_a_guess", sentence
+    if answer["B"] in _CACHE:
+        return "blank_is_wrong_already", sentence
+    return "near_words_still_fit", sentence
+
+
+# 13.5: a prompt on which heads that copy do not park, as attncourse.smollm.parking has measured it.
+ENOUGH = 0.5  # of the weight of the eight heads, the mean over all tokens but the first
+_NOT_MEASURED = (
+    "Only the model can tell, and it is not here: this prompt is none of those in smollm.TRIED. What decides is "
+    "whether the eight heads park less than half of their weight on it. Fix: choose one of those, or load the model."
+)
+
+
+def _judge_prompt(measured):
+    """Judge a prompt by where the heads looked on it, and name what is sure."""
+    if not isinstance(measured, dict) or "prompt" not in measured:
+        raise Unfit(f"Hand in what smollm.parking(my_prompt, speaker) returns, got {measured!r:.60}.")
+    if "tokens" not in measured:
+        raise Unmeasured(_NOT_MEASURED)
+    tokens = measured["tokens"]
+    if len(tokens) < 2:
+        raise Unfit("A prompt needs two tokens at least: the first has no other key to look at. Fix: more words.")
+    first, parked, copied = (np.array(measured[name][1:]) for name in ("first", "parked", "copied"))
+    again = np.array([token in tokens[:i] for i, token in enumerate(tokens)][1:])
+    sentence = (
+        f"The eight heads park {parked.mean():.2f} of their weight, and give {copied.mean():.2f} to tokens that "
+        "followed the same token earlier."
+    )
+    if parked.mean() < ENOUGH:
+        return RIGHT, sentence
+    if again.any() and not again.all():
+        sentence += f" New tokens park {parked[~again].mean():.2f}, those read before {parked[again].mean():.2f}."
+    words = [word.strip(".,;:!?").lower() for word in measured["prompt"].split()]
+    if len(words) > 1 and len(set(words)) == 1 and len(set(tokens[1:-1])) <= 1:  # a word of two tokens can be copied
+        return "one_word_again", sentence
+    if first.mean() < ENOUGH:
+        return "parked_elsewhere", f"{sentence} On the first token alone lies {first.mean():.2f}."
+    if not again.any():
+        return "nothing_twice", sentence
+    if again.mean() <= 1 / 3:  # too little is read again to tell
+        return None, sentence
+    return ("first_copy_parks" if parked[again].mean() < ENOUGH else "repeated_but_parked"), sentence
+
+
+OWN = (
+    *WINDOW,
+    Mistake("pairs_left_alone").as_if(
+        "the columns stay in the order of the file",
+        "The two features of a pair still lie side by side.",
+        "Which axis of (d_in, h, d_k/2, 2) says whether a feature is the first or the second of its pair?",
+        "The last. It has to stand in front of the axis of the pairs: swap these two before you flatten.",
+        {"halves": lambda s: s.W},
+    ),
+    Mistake("back_to_pairs").as_if(
+        "you go from halves to pairs",
+        "That is the way into the file. Done twice with 4 features it gives the file's order again.",
+        "The file has a pair side by side. Which axis has length 2 when you cut its columns?",
+        "The last: cut into (d_in, h, d_k/2, 2), then swap the last two axes.",
+        {"halves": _towards_pairs},
+    ),
+    Mistake("heads_run_together").as_if(
+        "all heads were one head",
+        "The first half then holds features of every head. With one head nothing shows.",
+        "From which columns may the first head take its features?",
+        "From its own d_k columns: cut the axis of the heads off first.",
+        {"pairs": lambda s: s.W.reshape(len(s.W), 1, -1, 2)},
+    ),
+    Mistake("rows_reordered").as_if(
+        "rows change places in place of columns",
+        "W is (in, out) here: a feature of a query is a column.",
+        "Which axis of W counts the features of the queries?",
+        "The last. The first axis, d_in, stays as it is.",
+        {"halves": _rows_moved},
+        {"halves": _rows_of_each_head},
+    ),
+    Mistake("window_not_kept").as_if(
+        "only the first keys are kept",
+        "No query sees the words right before it.",
+        "Which two groups of keys does a query see?",
+        "The near ones and the first ones: join the two conditions with |.",
+        {"kept": lambda s: s.first},
+    ),
+    Mistake("first_keys_seen_ahead").as_if(
+        "a query may see the first keys before they have come",
+        "Query 0 sees key 1 wherever `sink` is 2 or more: the next token is in sight.",
+        "Which keys may query 0 see?",
+        "Key 0 alone. The first keys need the causal condition, too.",
+        {"first": lambda s: np.broadcast_to(np.arange(s.n_k) < s.sink, s.back.shape)},
+    ),
+    Mistake("sink_taken_from_window").as_if(
+        "the first keys are counted as part of the window",
+        "The window shrinks by as many keys as are kept at the start.",
+        "How many near keys does a query see with a window of 3, whatever the sink?",
+        "3, itself among them.",
+        {"near": lambda s: (s.back >= 0) & (s.back < s.window - s.sink)},
+        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - s.sink, 1))},
+    ),
+    Mistake("window_widened").as_if(
+        "the window is made longer by `sink` keys",
+        "The number of keys is right in a long text. But the additional keys move on with the query.",
+        "Text of 100 tokens, window 8, sink 1. Which keys does the last query see?",
+        "The last 8 and key 0: a second condition on the number of the key, joined with |.",
+        {"kept": lambda s: (s.back >= 0) & (s.back < s.window + s.sink)},
+    ),
+    Mistake("kept_means_blocked").as_if(
+        "True means blocked",
+        "In this series True = may attend.",
+        "What should stand where a token sees itself?",
+        "True. Turn your mask over with ~.",
+        {"kept": lambda s: ~(s.near | s.first)},
+    ),
+    Mistake("another_diagonal_measured").as_if(
+        "you measure another diagonal: what each token takes from itself, or from the one two places before",
+        "The main diagonal is the token itself, the second one below it the token two places before.",
+        "Row i is query i. Which column is the token before it?",
+        "Column i - 1: the diagonal below the main one, np.diagonal(weights, -1).",
+        *({"measured": lambda s, n=n: np.diagonal(s.map)[n:].mean()} for n in range(3)),
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -2)[n:].mean()} for n in range(2)),
+    ),
+    Mistake("second_token_counted").as_if(
+        "query 1 counts, too",
+        "For query 1 the token before is the first token of the text, where most heads park.",
+        "A head that puts everything on the first token: what should your measure say?",
+        "0. So leave out query 1, whose previous token is the first: np.diagonal(weights, -1)[1:].",
+        {"measured": lambda s: np.diagonal(s.map, -1).mean()},
+    ),
+    Mistake("wrong_queries_left_out").as_if(
+        "other queries are left out than the first two",
+        "The diagonal below the main one begins with query 1: only its first number goes.",
+        "Which query does the first number of np.diagonal(weights, -1) belong to?",
+        "To query 1. Leave out this one number, and none at the end: [1:].",
+        {"measured": lambda s: np.diagonal(s.map, -1)[2:].mean()},
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[n:-1].mean()} for n in (0, 1)),
+    ),
+    Mistake("divided_by_other_queries").as_if(
+        "you divide by another number than that of the queries that you add up, or not at all",
+        "The first two are left out of the sum, so they do not count.",
+        "Of how many numbers do you take the mean?",
+        "Of n - 2. The mean of the diagonal without its first number counts them by itself.",
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[1:].sum() / (len(s.map) - n)} for n in (0, 1)),
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
+    ),
+    Mistake("largest_not_mean").as_if(
+        "a single query is enough",
+        "The largest weight is high for almost any head: one word is enough.",
+        "A head looks one token back for one word of 100. What should your measure say?",
+        "Little: take the mean over the queries, not the largest.",
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].max()},
+    ),
+    Mistake("prompt_was_read_right").as_if(
+        "patient A could not read its prompt",
+        "It fills the blank with Mary, 0.92, as the healthy model does.",
+        "What is right as long as a text is read at once, and wrong when one token follows another?",
+        "Something about the cache: the mask of one new token, or its position.",
+    ),
+    Mistake("it_still_sees_words").as_if(
+        "patient A still saw its words, in the wrong order",
+        "Behind its first word it writes no word at all.",
+        "Positions that restart leave every key in sight. Would the text be one comma after another?",
+        "No. Patient A sees one key only: think of the two corners of notebook 05.",
+    ),
+    Mistake("worse_than_a_guess").as_if(
+        "patient C were only confused",
+        "Its loss is above 12, and a model that holds all 49,152 tokens for equally likely has ln 49152 = 10.8.",
+        "Which mistake makes a model sure of the wrong thing, because each head gets a stranger's keys and values?",
+        "Heads that share keys, in the wrong groups.",
+    ),
+    Mistake("blank_is_wrong_already").as_if(
+        "patient B were ill with its cache alone",
+        "It misses the blank, and that text is read at once, without a cache.",
+        "The name stands 13 tokens before the blank. What does a model miss that has forgotten it?",
+        "Everything further back: look at the length of what it can still see.",
+    ),
+    Mistake("near_words_still_fit").as_if(
+        "patient B had lost more than what lies far back",
+        "Its words fit their neighbours, two or three at a time.",
+        "Which mistake spares the near words?",
+        "A window: the last eight tokens are there, the beginning is not.",
+    ),
+    Mistake("one_word_again").as_if(
+        "one word, said again and again, gave the heads something to copy",
+        "They park on the first token, or other tokens grow as long as that and are places to park themselves.",
+        "How many different words come after your word?",
+        "Say several different words, and then all of them again.",
+    ),
+    Mistake("parked_elsewhere").as_if(
+        "the first token were the only place to park",
+        "Another token has a vector about as long as that of the first one, and the heads park there, too.",
+        'Which tokens does `my_parking["places"]` list besides 0?',
+        "Put other words in their place, and let most of the prompt be words that have been read before.",
+    ),
+    Mistake("nothing_twice").as_if(
+        "the heads had something to copy where nothing is said twice",
+        "No token of your prompt stands in it twice.",
+        "In the test above the heads looked at the token that followed last time. When was that?",
+        "When the same token had been read before. Say your words again.",
+    ),
+    Mistake("first_copy_parks").as_if(
+        "only tokens that have been read before counted",
+        "There the heads park less than half of their weight. But new tokens count, too, and there they park more.",
+        "How large a part of your prompt is new?",
+        "About half, if you say everything twice. Say it again, and again.",
+    ),
+    Mistake("repeated_but_parked").as_if(
+        "any repetition were enough",
+        "Even on tokens that have been read before, the heads park half of their weight or more.",
+        "What changes if you say it more often, or take words that have nothing to do with each other?",
+        "Six names park 0.71 when said twice, and 0.61 when said six times. Eight words "
+        "that have nothing to do with each other park 0.40 when said four times.",
+    ),
+)
+
+EXERCISES = (
+    Function(
+        "to_halves",
+        "to_halves(W, num_heads) -> W (d_in, num_heads * d_k) with the columns of each head in another order: the file "
+        "has the two features of a pair side by side, RoPE by halves wants them d_k / 2 apart.",
+        (
+            "Cut the columns into heads, the columns of a head into pairs.",
+            "W.reshape(d_in, num_heads, d_k // 2, 2): the last axis is first or second of a pair.",
+            "Swap the last two axes, and reshape back to the shape of W.",
+        ),
+        probes=_matrices(),
+        **asked("halves", "W num_heads", of=_Halves),
+    ),
+    Design(
+        "three_patients",
+        "a dictionary with the keys A, B and C: which of five mistakes each patient has",
+        (
+            "Begin with the blank. It is read at once, without a cache: who fills it rightly?",
+            "A mistake of the cache spares the blank. A loss above ln 49152 = 10.8 is worse than guessing.",
+            "Patient A writes its first word rightly, then sees a single key. Patient B's words fit their neighbours.",
+        ),
+        judge=_judge_patients,
+        names=(
+            "prompt_was_read_right",
+            "it_still_sees_words",
+            "worse_than_a_guess",
+            "blank_is_wrong_already",
+            "near_words_still_fit",
+        ),
+    ),
+    Function(
+        "kept_keys",
+        "kept_keys(n_q, n_k, window, sink) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of "
+        "n_k tokens; each sees itself, the window - 1 tokens before it, and the first `sink` tokens of the text.",
+        (
+            "How far does key j lie behind query i? The first query stands at position n_k - n_q.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k). Near keys: 0 <= back < window.",
+            "First keys: np.arange(n_k) < sink, and not ahead of the query. Join both with |.",
+        ),
+        probes=_sizes(),
+        **asked("kept", "n_q n_k window sink", of=_Kept, axes=MAP_AXES, stage="mask"),
+    ),
+    Function(
+        "looks_back",
+        "looks_back(weights) -> number: the mean weight that queries of a causal map (n, n) give to the token before "
+        "them. The first two queries are left out.",
+        (
+            "Where in the map does a query meet the token before it?",
+            "On the diagonal below the main one: np.diagonal(weights, -1), one number for each query from 1 on.",
+            "Leave out its first number, that of query 1, and take the mean.",
+        ),
+        probes=_maps(),
+        **asked("measured", "map", of=_Back),
+    ),
+    Design(
+        "waking_prompt",
+        "what smollm.parking(my_prompt, speaker) measures of a prompt. The eight heads that copy are to park less than "
+        "half of their weight on it, as the mean over all tokens but the first.",
+        (
+            "The heads copied random tokens that stood twice in a row. What do they find in your prompt?",
+            "The first copy parks as any text does. The more copies, the smaller its share.",
+            "Take eight words that have nothing to do with each other, and say them four times in the same order.",
+        ),
+        judge=_judge_prompt,
+        names=("one_word_again", "parked_elsewhere", "nothing_twice", "first_copy_parks", "repeated_but_parked"),
+    ),
+)
+
+QUESTIONS = (
+    Question("next_word_in_sight", right="b", tempting="a").because(
+        a="It is a mistake, and yet the loss falls from 3.32 to 1.89.",
+        b="The next word stands in the input, so the model need not guess it.",
+        c="Each token now takes from other keys than before, so the loss cannot stay.",
+    ),
+    Question("unseen_mistake", right="c", tempting="b").because(
+        a="Without positions it writes 'was a small, a small, a small': you see that at once.",
+        b="It writes 'was a young, a young': each new token believes that the text has just begun.",
+        c="The text is as fluent as before. Only a loss over a text, 3.46 against 3.32, shows that something is wrong.",
+    ),
+)
+
+RECALL = (
+    Question("what_rotation_leaves", right="c", tempting="b").because(
+        a="Queries and keys are rotated. Values are not.",
+        b="Each vector is rotated by its own position, but the score does not know that position.",
+        c="Both are rotated, so their angle changes by the difference of their positions alone.",
+    ),
+    Question("what_is_kept", right="a", tempting="b").because(
+        a="A new token needs the keys and values of all tokens so far. Nobody asks for an old query again.",
+        b="The weights of a new token are new. Old ones are never used again.",
+        c="The outputs of a layer feed the next layer once. What later tokens ask for are keys and values.",
+    ),
+    Question("scores_not_divided", right="a", tempting="c").because(
+        a="Scores lie far apart, and softmax gives nearly everything to the largest.",
+        b="That is the other end of the slider: divided by too much, all scores become nearly equal.",
+        c="The order of the scores stays, but their distances grow, and softmax sees distances.",
+    ),
+)

@@ -1,0 +1,174 @@
+"""What a check says, as text and as HTML that holds in light and dark themes."""
+
+import html
+import re
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnlib.colours import levels, palette
+
+from .compare import isclose
+
+_MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
+_MOST_ROWS = 12  # and columns, of a heatmap
+_MOST_WORDS = 4000  # characters of a message: an answer can have a name, or an error, of any length
+
+
+@dataclass(repr=False, eq=False)
+class Verdict:
+    """The result of one check. It shows itself in a notebook.
+
+    Attributes
+    ----------
+    exercise : str
+    state : "not tried", "wrong" or "right"
+    message : str
+        What was found, in words.
+    mistake : str or None
+        Id of the mistake in `attncourse.MISTAKES` that explains the whole answer; None if no single one does.
+    stage : str or None
+        Where a wrong answer first departs from the right one, if that could be told: scores, scale, mask, softmax,
+        output, ...
+    yours, expected : ndarray or None
+        The first pair of arrays that differ.
+
+    Examples
+    --------
+    >>> from attncourse import check
+    >>> check.key_of_anna(None)
+    … key_of_anna: not tried yet
+    >>> check.key_of_anna([1, 1, 0]).passed
+    True
+    """
+
+    exercise: str
+    state: str
+    message: str
+    mistake: str | None = None
+    stage: str | None = None
+    yours: np.ndarray | None = None
+    expected: np.ndarray | None = None
+    axes: tuple = ()
+    hints: tuple = ()
+    _shown: int = 0
+
+    def __post_init__(self):
+        """Shorten a long message. Drop a hint that repeats an earlier one: exercise and mistake may share words."""
+        if len(self.message) > _MOST_WORDS:
+            self.message = f"{self.message[:_MOST_WORDS]} ..."
+        self.hints = tuple(hint for i, hint in enumerate(self.hints) if not any(hint in h for h in self.hints[:i]))
+
+    @property
+    def passed(self):
+        return self.state == "right"
+
+    def __bool__(self):
+        return self.passed  # so that `assert check.key_of_anna(answer)` in a grader does not pass a wrong answer
+
+    def hint(self):
+        """Return the next hint; each call goes one step further, the last one stops just before the solution."""
+        if self.passed:
+            return "No hint needed: this is right."
+        self._shown = min(self._shown + 1, len(self.hints))
+        return f"Hint {self._shown} of {len(self.hints)}: {self.hints[self._shown - 1]}"
+
+    def _title(self):
+        state = "not tried yet" if self.state == "not tried" else self.state
+        return f"{_MARKS[self.state]} {self.exercise}: {state}" + (f" ({self.mistake})" if self.mistake else "")
+
+    def __repr__(self):
+        return self._title() + (f"\n{self.message}" if self.message else "")
+
+    def __str__(self):
+        return printable(repr(self))
+
+    def _repr_html_(self):
+        text = as_html(self.message)
+        maps = "".join(
+            _heatmap(title, ours, theirs, self.axes, self._range())
+            for title, ours, theirs in (
+                ("yours", self.yours, self.expected),
+                ("expected", self.expected, self.yours),
+            )
+            if ours is not None
+        )
+        return (
+            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+            f"<strong>{html.escape(self._title())}</strong>"
+            + (f"<div>{text}</div>" if text else "")
+            + (f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{maps}</div>' if maps else "")
+            + "</div>"
+        )
+
+    def _range(self):
+        """Return one colour scale for both maps, set by the expected one: a wild answer must not flatten it."""
+        finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
+        return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def as_html(text):
+    """Return plain words as safe HTML: lines are kept, and what stands between backticks is shown as code."""
+    return re.sub("`([^`\n]+)`", r"<code>\1</code>", html.escape(text)).replace("\n", "<br>")
+
+
+def printable(text):
+    """Return `text` in the console's encoding: on Windows (cp1252) and under LC_ALL=C there is no check mark."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        for mark in _MARKS.values():
+            text = text.replace(f"{mark} ", "")  # the words after a mark say the same
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def matrix_around(array, index):
+    """Return the last two axes of `array` around `index`, as floats."""
+    return np.atleast_2d(np.asarray(array[index[:-2]] if array.ndim > 2 else array, dtype=np.float64))
+
+
+def number(x):
+    """Write a number with four digits, the same on every machine."""
+    return f"{float(x):.4g}" if np.isfinite(x) else str(float(x))
+
+
+def _heatmap(title, array, other, axes, limits):
+    rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
+    cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
+    cells = "".join(
+        "<tr>" + "".join(_cell(array[i, j], limits, _told(array, other, i, j)) for j in range(columns)) + "</tr>"
+        for i in range(rows)
+    )
+    where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
+    return (
+        '<table style="border-collapse:separate;border-spacing:2px;color:currentColor;margin:6px 0">'
+        '<caption style="color:currentColor;text-align:left;white-space:nowrap">'
+        f"{title} {array.shape}{cut}{where}</caption>"
+        f"<tbody>{cells}</tbody></table>"
+    )
+
+
+def _differ(a, b, i, j):
+    if i >= b.shape[0] or j >= b.shape[1]:
+        return True
+    return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+def _told(array, other, i, j):
+    """Return what a cell says: its number, a mark if it differs, and "free" where the right answer allows anything."""
+    if other is not None and _differ(array, other, i, j):
+        return f"≠ {number(array[i, j])}"
+    return "free" if other is not None and np.isnan(array[i, j]) else number(array[i, j])
+
+
+def _cell(x, limits, text):
+    """Return one cell: its words, coloured by value; NaN and infinities have a dashed border and no colour."""
+    style = "padding:2px 6px;text-align:right;"
+    if np.isfinite(x):
+        fill, ink = palette()[levels(x, *limits)]
+        style += f"background:{fill};color:{ink};"
+    else:
+        style += "border:1px dashed currentColor;color:currentColor;"
+    return f'<td style="{style}">{text}</td>'
