@@ -1,6 +1,9 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
+from dataclasses import KW_ONLY, dataclass, replace
 
+
+@dataclass(frozen=True, eq=False)
 class Mistake:
     """A named mistake: what it does, what you would see, and two hints that do not give the answer away.
 
@@ -10,19 +13,22 @@ class Mistake:
     name of a step -> what stands in its place. `raises`: it shows in an error on some inputs, and the others are right.
     """
 
-    def __init__(self, id):
-        self.id = id
+    id: str
+    _: KW_ONLY
+    behaves_as_if: str
+    symptom: str
+    hint: str
+    then: str
+    variants: tuple = ()
+    raises: bool = False
 
-    def as_if(self, behaves_as_if, symptom, hint, then, *variants, raises=False):
-        """Say what it does, and all else that the class names; return the mistake."""
-        self.behaves_as_if, self.symptom, self.hints = behaves_as_if, symptom, (hint, then)
-        self.variants, self.raises = variants, raises
-        return self
+    @property
+    def hints(self):
+        return self.hint, self.then
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        behaves_as_if = f"{place} {self.behaves_as_if}"
-        return Mistake(self.id).as_if(behaves_as_if, self.symptom, *self.hints, *self.variants, raises=self.raises)
+        return replace(self, behaves_as_if=f"{place} {self.behaves_as_if}")
 
 
 def scaled_by(factor):

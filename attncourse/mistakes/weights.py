@@ -92,221 +92,290 @@ def triangle(s, moved=0):
 
 SHARED = (
     # --- softmax
-    Mistake("softmax_over_queries").as_if(
-        "it normalises over the queries: columns sum to 1",
-        "Every key hands out one unit of attention, where every query should.",
-        "Whose weights have to sum to 1: those of one query, or those of one key?",
-        "Each row belongs to one query, so maximum and sum both run over the keys, the last axis.",
-        {"axis": lambda s: -2},
-        {"axis": lambda s: -1 if s.mask is None else -2},
-        weights_by(lambda x, axis: softmax(x, -2)),
-        weights_by(lambda x, axis: softmax(x, 0)),
+    Mistake(
+        "softmax_over_queries",
+        behaves_as_if="it normalises over the queries: columns sum to 1",
+        symptom="Every key hands out one unit of attention, where every query should.",
+        hint="Whose weights have to sum to 1: those of one query, or those of one key?",
+        then="Each row belongs to one query, so maximum and sum both run over the keys, the last axis.",
+        variants=(
+            {"axis": lambda s: -2},
+            {"axis": lambda s: -1 if s.mask is None else -2},
+            weights_by(lambda x, axis: softmax(x, -2)),
+            weights_by(lambda x, axis: softmax(x, 0)),
+        ),
     ),
-    Mistake("softmax_over_everything").as_if(
-        "it normalises over the whole array at once",
-        "All numbers together sum to 1; a single row sums to much less.",
-        "Sum one row of your weights, then all of them.",
-        "Each query divides a 1 of its own: take the sum of its row alone.",
-        weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
-        weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
-        weights_by(lambda x, axis: _exp_over_sum(x, None)),
-        weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
+    Mistake(
+        "softmax_over_everything",
+        behaves_as_if="it normalises over the whole array at once",
+        symptom="All numbers together sum to 1; a single row sums to much less.",
+        hint="Sum one row of your weights, then all of them.",
+        then="Each query divides a 1 of its own: take the sum of its row alone.",
+        variants=(
+            weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
+            weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
+            weights_by(lambda x, axis: _exp_over_sum(x, None)),
+            weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
+        ),
     ),
-    Mistake("no_softmax").as_if(
-        "the scores are used as weights",
-        "Negative weights, and rows that do not sum to 1.",
-        "What must be true of numbers that are used as shares?",
-        "Positive, and with sum 1: take exp of every score and divide each row by its sum.",
-        weights_by(lambda x, axis: x),
-        weights_by(lambda x, axis: np.where(np.isneginf(x), 0, x)),
+    Mistake(
+        "no_softmax",
+        behaves_as_if="the scores are used as weights",
+        symptom="Negative weights, and rows that do not sum to 1.",
+        hint="What must be true of numbers that are used as shares?",
+        then="Positive, and with sum 1: take exp of every score and divide each row by its sum.",
+        variants=(
+            weights_by(lambda x, axis: x),
+            weights_by(lambda x, axis: np.where(np.isneginf(x), 0, x)),
+        ),
     ),
-    Mistake("no_exponential").as_if(
-        "it divides the scores by their sum, without exp",
-        "Rows sum to 1, so with positive scores they look right. A negative score gets a negative weight.",
-        "What makes every number positive before it is divided by the sum?",
-        "exp does. Take it of every score first, then divide by the sum.",
-        weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
-        weights_by(lambda x, axis: _over_sum(np.where(np.isneginf(x), 0, x), guarded=True)),
+    Mistake(
+        "no_exponential",
+        behaves_as_if="it divides the scores by their sum, without exp",
+        symptom="Rows sum to 1, so with positive scores they look right. A negative score gets a negative weight.",
+        hint="What makes every number positive before it is divided by the sum?",
+        then="exp does. Take it of every score first, then divide by the sum.",
+        variants=(
+            weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
+            weights_by(lambda x, axis: _over_sum(np.where(np.isneginf(x), 0, x), guarded=True)),
+        ),
     ),
-    Mistake("exp_not_divided").as_if(
-        "it takes exp of the scores and never divides by the sum",
-        "All weights are positive, but a row of them sums to anything.",
-        "What do the weights of one query have to sum to?",
-        "To 1: divide each number by the sum of its row.",
-        weights_by(lambda x, axis: np.exp(x)),
-        weights_by(lambda x, axis: np.exp(x - _row_maximum(x, axis))),
-        weights_by(lambda x, axis: np.exp(x - x.max())),
+    Mistake(
+        "exp_not_divided",
+        behaves_as_if="it takes exp of the scores and never divides by the sum",
+        symptom="All weights are positive, but a row of them sums to anything.",
+        hint="What do the weights of one query have to sum to?",
+        then="To 1: divide each number by the sum of its row.",
+        variants=(
+            weights_by(lambda x, axis: np.exp(x)),
+            weights_by(lambda x, axis: np.exp(x - _row_maximum(x, axis))),
+            weights_by(lambda x, axis: np.exp(x - x.max())),
+        ),
     ),
-    Mistake("keepdims_forgotten").as_if(
-        "a sum or a maximum along the axis has lost that axis, so that row i meets the number of another row",
-        "An error in most shapes; where the axes are equally long it runs, and rows do not sum to 1.",
-        "Which shape has the sum over the keys, and which one do you need to divide row by row?",
-        "Keep the axis with size 1: keepdims=True, for the maximum and for the sum.",
-        _without_keepdims(_row_maximum),
-        _without_keepdims(lambda x, axis: 0),
-        _without_keepdims(lambda x, axis: x.max(axis=axis)),
-        _without_keepdims(lambda x, axis: x.max()),
-        weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis))),
+    Mistake(
+        "keepdims_forgotten",
+        behaves_as_if="a sum or a maximum along the axis has lost that axis, so that row i meets the number of "
+        "another row",
+        symptom="An error in most shapes; where the axes are equally long it runs, and rows do not sum to 1.",
+        hint="Which shape has the sum over the keys, and which one do you need to divide row by row?",
+        then="Keep the axis with size 1: keepdims=True, for the maximum and for the sum.",
+        variants=(
+            _without_keepdims(_row_maximum),
+            _without_keepdims(lambda x, axis: 0),
+            _without_keepdims(lambda x, axis: x.max(axis=axis)),
+            _without_keepdims(lambda x, axis: x.max()),
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis))),
+        ),
     ),
-    Mistake("rounded_weights").as_if(
-        "the weights are rounded before they are used",
-        "Small weights vanish, rows need no longer sum to 1, and the error goes on into every later step.",
-        "Keep at least four digits until the end.",
-        "Round for showing only, and go on with the numbers as they were.",
-        *(weights_by(lambda x, axis, n=n: softmax(x, axis).round(n)) for n in (1, 2, 3, 0)),
+    Mistake(
+        "rounded_weights",
+        behaves_as_if="the weights are rounded before they are used",
+        symptom="Small weights vanish, rows need no longer sum to 1, and the error goes on into every later step.",
+        hint="Keep at least four digits until the end.",
+        then="Round for showing only, and go on with the numbers as they were.",
+        variants=tuple(weights_by(lambda x, axis, n=n: softmax(x, axis).round(n)) for n in (1, 2, 3, 0)),
     ),
-    Mistake("double_softmax").as_if(
-        "it takes the softmax twice",
-        "Weights nearly equal: all between 1/n and e/n. Blocked keys get weight again.",
-        "Print your weights. Are they paler than the scores suggest?",
-        "Look for a second softmax: on weights, or around a function that has taken one already.",
-        weights_by(lambda x, axis: softmax(softmax(x, axis), axis)),
+    Mistake(
+        "double_softmax",
+        behaves_as_if="it takes the softmax twice",
+        symptom="Weights nearly equal: all between 1/n and e/n. Blocked keys get weight again.",
+        hint="Print your weights. Are they paler than the scores suggest?",
+        then="Look for a second softmax: on weights, or around a function that has taken one already.",
+        variants=(weights_by(lambda x, axis: softmax(softmax(x, axis), axis)),),
     ),
-    Mistake("argmax_instead_of_softmax").as_if(
-        "all weight goes to the largest score",
-        "Weights of exactly 0 and 1: nothing is mixed.",
-        "What should happen to a score that is only a little smaller than the largest?",
-        "It should get a little less weight, not none: exp of each score, divided by their sum.",
-        weights_by(_one_hot),
-        weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x)),
+    Mistake(
+        "argmax_instead_of_softmax",
+        behaves_as_if="all weight goes to the largest score",
+        symptom="Weights of exactly 0 and 1: nothing is mixed.",
+        hint="What should happen to a score that is only a little smaller than the largest?",
+        then="It should get a little less weight, not none: exp of each score, divided by their sum.",
+        variants=(
+            weights_by(_one_hot),
+            weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x)),
+        ),
     ),
-    Mistake("one_maximum_for_all").as_if(
-        "it subtracts one maximum, that of the whole array, from every row",
-        "A row whose scores all lie about 745 or more below that maximum becomes 0 / 0.",
-        "What is the largest exponent of each row, after your subtraction?",
-        "It is 0 in one row only. Each row needs its own maximum.",
-        _one_maximum(),
-        _one_maximum(guarded=True),
+    Mistake(
+        "one_maximum_for_all",
+        behaves_as_if="it subtracts one maximum, that of the whole array, from every row",
+        symptom="A row whose scores all lie about 745 or more below that maximum becomes 0 / 0.",
+        hint="What is the largest exponent of each row, after your subtraction?",
+        then="It is 0 in one row only. Each row needs its own maximum.",
+        variants=(
+            _one_maximum(),
+            _one_maximum(guarded=True),
+        ),
     ),
-    Mistake("unstable_softmax").as_if(
-        "it takes exp of large scores without subtracting the maximum of each row",
-        "Fine for small scores; NaN (or rows of 0) as soon as a score passes about 700 or all lie below -745.",
-        "Which number can you subtract from a whole row without changing its softmax?",
-        "Its maximum: then the largest exponent is 0, and nothing overflows.",
-        weights_by(lambda x, axis: _exp_over_sum(x, axis)),
-        weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
-        weights_by(lambda x, axis: np.nan_to_num(_exp_over_sum(x, axis))),
-        weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max())),
-        weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(), guarded=True)),
-        {"weights": lambda s: _over_sum(_masked_exp(s))},
-        {"weights": lambda s: _over_sum(_masked_exp(s), guarded=True)},
+    Mistake(
+        "unstable_softmax",
+        behaves_as_if="it takes exp of large scores without subtracting the maximum of each row",
+        symptom="Fine for small scores; NaN (or rows of 0) as soon as a score passes about 700 or all lie below -745.",
+        hint="Which number can you subtract from a whole row without changing its softmax?",
+        then="Its maximum: then the largest exponent is 0, and nothing overflows.",
+        variants=(
+            weights_by(lambda x, axis: _exp_over_sum(x, axis)),
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
+            weights_by(lambda x, axis: np.nan_to_num(_exp_over_sum(x, axis))),
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max())),
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(), guarded=True)),
+            {"weights": lambda s: _over_sum(_masked_exp(s))},
+            {"weights": lambda s: _over_sum(_masked_exp(s), guarded=True)},
+        ),
     ),
     # --- mask
-    Mistake("mask_ignored").as_if(
-        "no key is blocked: every query sees all of them",
-        "Tokens see what they must not see.",
-        "Name a key that some query must not see. Which line of yours keeps it out?",
-        "There the mask has to be False. Where it is False, the scaled score becomes -inf before the softmax.",
-        masked_by(lambda s: s.scaled_scores)
-        | {
-            "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
-            "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
-        },
+    Mistake(
+        "mask_ignored",
+        behaves_as_if="no key is blocked: every query sees all of them",
+        symptom="Tokens see what they must not see.",
+        hint="Name a key that some query must not see. Which line of yours keeps it out?",
+        then="There the mask has to be False. Where it is False, the scaled score becomes -inf before the softmax.",
+        variants=(
+            masked_by(lambda s: s.scaled_scores)
+            | {
+                "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
+                "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
+            },
+        ),
     ),
-    Mistake("mask_inverted").as_if(
-        "True and False have changed roles: what may be seen is hidden, what is hidden is seen",
-        "A padding mask then shows nothing but padding, a causal mask nothing but the future. The shapes look fine.",
-        "In attnlib, does True mean 'may attend' or 'blocked'?",
-        "True means: may attend. It belongs where a query may look, and scores are blocked where the mask is False.",
-        allowed_by(lambda mask, s: ~mask)
-        | {
-            "causal": lambda s: ~triangle(s),
-            "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
-        },
-        {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
-        {"packed": lambda s: ~(s.same_text & np.tri(s.same_text.shape[-1], dtype=bool))},
+    Mistake(
+        "mask_inverted",
+        behaves_as_if="True and False have changed roles: what may be seen is hidden, what is hidden is seen",
+        symptom="A padding mask then shows nothing but padding, a causal mask nothing but the future. The shapes look "
+        "fine.",
+        hint="In attnlib, does True mean 'may attend' or 'blocked'?",
+        then="True means: may attend. It belongs where a query may look, and scores are blocked where the mask is "
+        "False.",
+        variants=(
+            allowed_by(lambda mask, s: ~mask)
+            | {
+                "causal": lambda s: ~triangle(s),
+                "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
+            },
+            {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
+            {"packed": lambda s: ~(s.same_text & np.tri(s.same_text.shape[-1], dtype=bool))},
+        ),
     ),
-    Mistake("mask_after_softmax").as_if(
-        "it sets weights to 0 after the softmax and leaves it at that",
-        "The remaining weights sum to less than 1: the blocked keys took their share with them.",
-        "Sum one row of the weights. Who got the rest?",
-        "The blocked keys did. Block them before: their scores become -inf, and the others share all of the 1.",
-        _after_softmax(lambda w, mask: w * mask),
+    Mistake(
+        "mask_after_softmax",
+        behaves_as_if="it sets weights to 0 after the softmax and leaves it at that",
+        symptom="The remaining weights sum to less than 1: the blocked keys took their share with them.",
+        hint="Sum one row of the weights. Who got the rest?",
+        then="The blocked keys did. Block them before: their scores become -inf, and the others share all of the 1.",
+        variants=(_after_softmax(lambda w, mask: w * mask),),
     ),
-    Mistake("mask_renormalised").as_if(
-        "it masks after the softmax and then divides by what is left, or subtracts a maximum over blocked keys, too",
-        "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take "
-        "all of it, and the query gets 0, or 0 / 0.",
-        "What does a blocked score have to be before the maximum is taken, and before exp?",
-        "-inf, at the very beginning. Then the maximum and the sum see allowed keys only.",
-        _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
-        _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
+    Mistake(
+        "mask_renormalised",
+        behaves_as_if="it masks after the softmax and then divides by what is left, or subtracts a maximum over "
+        "blocked keys, too",
+        symptom="Right as long as the blocked keys leave some weight. Where their scores lie far above the others "
+        "they take all of it, and the query gets 0, or 0 / 0.",
+        hint="What does a blocked score have to be before the maximum is taken, and before exp?",
+        then="-inf, at the very beginning. Then the maximum and the sum see allowed keys only.",
+        variants=(
+            _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
+            _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
+        ),
     ),
-    Mistake("mask_multiplies_scores").as_if(
-        "blocked scores become 0: multiplied by the mask, or filled with a number next to 0, such as 1e-9",
-        "A score of 0 still gets weight: exp(0) = 1. It even beats negative scores.",
-        "Which score gets weight 0 after exp?",
-        "Only -inf does, since exp(-inf) = 0. Fill it in where the mask is False.",
-        filled_with(0),
-        filled_with(1),
+    Mistake(
+        "mask_multiplies_scores",
+        behaves_as_if="blocked scores become 0: multiplied by the mask, or filled with a number next to 0, such as "
+        "1e-9",
+        symptom="A score of 0 still gets weight: exp(0) = 1. It even beats negative scores.",
+        hint="Which score gets weight 0 after exp?",
+        then="Only -inf does, since exp(-inf) = 0. Fill it in where the mask is False.",
+        variants=(
+            filled_with(0),
+            filled_with(1),
+        ),
     ),
-    Mistake("mask_added_as_numbers").as_if(
-        "the mask is added to the scores as it is: True adds 1, and False adds 0",
-        "Allowed scores rise by 1, and no key is blocked. A query that may attend to all sees no difference.",
-        "Which number must a score become, so that its weight is 0?",
-        "-inf. Choose with np.where (in torch masked_fill): the score where the mask is True, -inf elsewhere.",
-        masked_by(lambda s: s.scaled_scores + s.allowed),
+    Mistake(
+        "mask_added_as_numbers",
+        behaves_as_if="the mask is added to the scores as it is: True adds 1, and False adds 0",
+        symptom="Allowed scores rise by 1, and no key is blocked. A query that may attend to all sees no difference.",
+        hint="Which number must a score become, so that its weight is 0?",
+        then="-inf. Choose with np.where (in torch masked_fill): the score where the mask is True, -inf elsewhere.",
+        variants=(masked_by(lambda s: s.scaled_scores + s.allowed),),
     ),
-    Mistake("zero_times_infinity").as_if(
-        "it multiplies the mask by infinity, or has 0 where the scores of allowed keys belong",
-        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row. nan_to_num makes 0 of it.",
-        "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
-        "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
-        masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
-        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
-        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
-        # 0 everywhere, also where a new token alone may see all keys, may have any cause.
-        _after_softmax(lambda w, mask: w if w.shape[-2] == 1 and np.all(mask) else 0 * w),
+    Mistake(
+        "zero_times_infinity",
+        behaves_as_if="it multiplies the mask by infinity, or has 0 where the scores of allowed keys belong",
+        symptom="0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row. nan_to_num makes "
+        "0 of it.",
+        hint="Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
+        then="NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it "
+        "belongs.",
+        variants=(
+            masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
+            masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
+            masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
+            # 0 everywhere, also where a new token alone may see all keys, may have any cause.
+            _after_softmax(lambda w, mask: w if w.shape[-2] == 1 and np.all(mask) else 0 * w),
+        ),
     ),
-    Mistake("finite_fill").as_if(
-        "scores that are all blocked get equal weights",
-        "Blocked scores of -1e9, or any large finite number, do that; so do equal weights in the place of NaN.",
-        "What should the output of a query be that may look at nothing? What is it in your code?",
-        "It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
-        *(way for value in (-1e9, -1e4) for way in _fill(value)),
+    Mistake(
+        "finite_fill",
+        behaves_as_if="scores that are all blocked get equal weights",
+        symptom="Blocked scores of -1e9, or any large finite number, do that; so do equal weights in the place of NaN.",
+        hint="What should the output of a query be that may look at nothing? What is it in your code?",
+        then="It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
+        variants=tuple(way for value in (-1e9, -1e4) for way in _fill(value)),
     ),
-    Mistake("fill_not_low_enough").as_if(
-        "blocked scores become a number that is not far below every allowed score",
-        "Where all allowed scores of a row are as low as that number, or lower, blocked keys take weight. Setting it "
-        "to 0 afterwards does not give it back.",
-        "Which number is lower than any score there can be?",
-        "-inf is. No row that has a key left is harmed by it.",
-        *(way for value in (-1e4, -1e3, -10) for way in _filled_then_zeroed(value)),
-        *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
+    Mistake(
+        "fill_not_low_enough",
+        behaves_as_if="blocked scores become a number that is not far below every allowed score",
+        symptom="Where all allowed scores of a row are as low as that number, or lower, blocked keys take weight. "
+        "Setting it to 0 afterwards does not give it back.",
+        hint="Which number is lower than any score there can be?",
+        then="-inf is. No row that has a key left is harmed by it.",
+        variants=(
+            *(way for value in (-1e4, -1e3, -10) for way in _filled_then_zeroed(value)),
+            *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
+        ),
     ),
-    Mistake("nan_on_fully_masked").as_if(
-        "a query that may attend to no key gets NaN: its row is 0 / 0, or -inf minus -inf if a maximum is subtracted",
-        "One NaN row spreads through every later layer.",
-        "What are the maximum and the sum of a row in which everything is blocked? What should its output be?",
-        "Its weights should be 0: turn NaN into 0, or subtract 0 for a maximum of -inf and divide by 1 for a sum of 0.",
-        weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
-        _after_softmax(lambda w, mask: _over_sum(w * mask)),
+    Mistake(
+        "nan_on_fully_masked",
+        behaves_as_if="a query that may attend to no key gets NaN: its row is 0 / 0, or -inf minus -inf if a maximum "
+        "is subtracted",
+        symptom="One NaN row spreads through every later layer.",
+        hint="What are the maximum and the sum of a row in which everything is blocked? What should its output be?",
+        then="Its weights should be 0: turn NaN into 0, or subtract 0 for a maximum of -inf and divide by 1 for a sum "
+        "of 0.",
+        variants=(
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
+            _after_softmax(lambda w, mask: _over_sum(w * mask)),
+        ),
     ),
-    Mistake("another_mask").as_if(
-        "the mask does something else than to block the keys where it is False",
-        "Without a mask the weights are right, and with one the keys that may be seen have the right ratio.",
-        "Print your masked scores for one row of the mask. Where is -inf, and where should it be?",
-        "Where the mask is False, and nowhere else: the scaled score becomes -inf there, before the softmax.",
+    Mistake(
+        "another_mask",
+        behaves_as_if="the mask does something else than to block the keys where it is False",
+        symptom="Without a mask the weights are right, and with one the keys that may be seen have the right ratio.",
+        hint="Print your masked scores for one row of the mask. Where is -inf, and where should it be?",
+        then="Where the mask is False, and nowhere else: the scaled score becomes -inf there, before the softmax.",
     ),
-    Mistake("padding_masks_queries").as_if(
-        "the mask is transposed: rows are hidden where columns should be",
-        "Of a padding mask: real tokens still attend to padding, and padded rows attend to nothing.",
-        "Padding must not be *looked at*. Is that a row or a column of the score matrix?",
-        "A column. The axis of the keys is the last one; the one before it, that of the queries, has size 1.",
-        allowed_by(lambda mask, s: swap(mask))
-        | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
+    Mistake(
+        "padding_masks_queries",
+        behaves_as_if="the mask is transposed: rows are hidden where columns should be",
+        symptom="Of a padding mask: real tokens still attend to padding, and padded rows attend to nothing.",
+        hint="Padding must not be *looked at*. Is that a row or a column of the score matrix?",
+        then="A column. The axis of the keys is the last one; the one before it, that of the queries, has size 1.",
+        variants=(
+            allowed_by(lambda mask, s: swap(mask))
+            | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
+        ),
     ),
 )
 
 # Of masks made by the reader: notebooks 05 and 10 hand it to their exercises.
-FUTURE_ONLY = Mistake("mask_future_only").as_if(
-    "the triangle is the upper one: a token sees the future and not the past",
-    "The last token sees nothing before it. A model trained with this mask would see the answers.",
-    "Which rows should have the most True in them: the first or the last?",
-    "The last: key j is allowed if it stands at or before the place of the query.",
-    {"causal": lambda s: ~triangle(s, -1)},
-    {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
-    {"causal": lambda s: triangle(s).T},
+FUTURE_ONLY = Mistake(
+    "mask_future_only",
+    behaves_as_if="the triangle is the upper one: a token sees the future and not the past",
+    symptom="The last token sees nothing before it. A model trained with this mask would see the answers.",
+    hint="Which rows should have the most True in them: the first or the last?",
+    then="The last: key j is allowed if it stands at or before the place of the query.",
+    variants=(
+        {"causal": lambda s: ~triangle(s, -1)},
+        {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
+        {"causal": lambda s: triangle(s).T},
+    ),
 )
 
 
@@ -317,12 +386,13 @@ def _with_causal(s, align, keep):
 
 
 # Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
-CAUSAL_ADDED = Mistake("causal_mask_added").as_if(
-    "a causal mask is at work that nobody asked for",
-    "Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
-    "Which keys does your first query see if no mask is given?",
-    "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
-    *(
+CAUSAL_ADDED = Mistake(
+    "causal_mask_added",
+    behaves_as_if="a causal mask is at work that nobody asked for",
+    symptom="Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
+    hint="Which keys does your first query see if no mask is given?",
+    then="All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
+    variants=tuple(
         {"masked_scores": lambda s, align=align, keep=keep: _with_causal(s, align, keep)}
         for keep in (True, False)
         for align in ("lower_right", "upper_left")
@@ -331,42 +401,56 @@ CAUSAL_ADDED = Mistake("causal_mask_added").as_if(
 
 # Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
 WINDOW = (
-    Mistake("window_too_wide").as_if(
-        "the window is one key too wide: the token itself is not counted as one of its keys",
-        "Right shape; two programs that share a model disagree about the oldest key, and what needs it is lost.",
-        "A window of 1: which keys does a token see? And a window of 2?",
-        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
-        {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
+    Mistake(
+        "window_too_wide",
+        behaves_as_if="the window is one key too wide: the token itself is not counted as one of its keys",
+        symptom="Right shape; two programs that share a model disagree about the oldest key, and what needs it is "
+        "lost.",
+        hint="A window of 1: which keys does a token see? And a window of 2?",
+        then="Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        variants=({"near": lambda s: (s.back >= 0) & (s.back <= s.window)},),
     ),
-    Mistake("window_too_narrow").as_if(
-        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
-        "Right shape; two programs that share a model disagree about the oldest key, and what needs it is lost.",
-        "A window of 1: which keys does a token see? And a window of 2?",
-        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
-        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
-        {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
+    Mistake(
+        "window_too_narrow",
+        behaves_as_if="the window is one key too narrow: window - 1 keys, where the token itself and window - 1 "
+        "before it belong",
+        symptom="Right shape; two programs that share a model disagree about the oldest key, and what needs it is "
+        "lost.",
+        hint="A window of 1: which keys does a token see? And a window of 2?",
+        then="Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        variants=(
+            {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
+            {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
+        ),
     ),
-    Mistake("window_upper_left").as_if(
-        "the first query stands at the first key (upper left), although the queries are the last tokens",
-        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
-        "Give each query its place in the sequence: the last one is the last token.",
-        "The first query then stands at place n_k - n_q: count distances from there.",
-        {"back": lambda s: np.arange(s.n_q)[:, None] - np.arange(s.n_k)},
+    Mistake(
+        "window_upper_left",
+        behaves_as_if="the first query stands at the first key (upper left), although the queries are the last tokens",
+        symptom="The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
+        hint="Give each query its place in the sequence: the last one is the last token.",
+        then="The first query then stands at place n_k - n_q: count distances from there.",
+        variants=({"back": lambda s: np.arange(s.n_q)[:, None] - np.arange(s.n_k)},),
     ),
-    Mistake("window_open_ahead").as_if(
-        "the window is open ahead: a token sees tokens that come later",
-        "In training the next token is in plain sight.",
-        "How far may a key lie behind its query at least?",
-        "0 places: a key with a negative distance stands ahead, and is forbidden.",
-        {"near": lambda s: s.back < s.window},
-        {"near": lambda s: np.abs(s.back) < s.window},
+    Mistake(
+        "window_open_ahead",
+        behaves_as_if="the window is open ahead: a token sees tokens that come later",
+        symptom="In training the next token is in plain sight.",
+        hint="How far may a key lie behind its query at least?",
+        then="0 places: a key with a negative distance stands ahead, and is forbidden.",
+        variants=(
+            {"near": lambda s: s.back < s.window},
+            {"near": lambda s: np.abs(s.back) < s.window},
+        ),
     ),
-    Mistake("window_without_itself").as_if(
-        "a token does not see itself",
-        "The first token then sees nothing at all.",
-        "How far does a token lie behind itself? Does your condition allow it?",
-        "0 places, and that is allowed: write 0 <= distance.",
-        {"near": lambda s: (s.back > 0) & (s.back < s.window)},
-        {"near": lambda s: (s.back > 0) & (s.back <= s.window)},
+    Mistake(
+        "window_without_itself",
+        behaves_as_if="a token does not see itself",
+        symptom="The first token then sees nothing at all.",
+        hint="How far does a token lie behind itself? Does your condition allow it?",
+        then="0 places, and that is allowed: write 0 <= distance.",
+        variants=(
+            {"near": lambda s: (s.back > 0) & (s.back < s.window)},
+            {"near": lambda s: (s.back > 0) & (s.back <= s.window)},
+        ),
     ),
 )

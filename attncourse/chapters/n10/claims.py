@@ -191,53 +191,61 @@ CLAIMS = (
 )
 
 OWN = (
-    Mistake("not_a_convoy").as_if(
-        "it is not two texts of the letters A to D, with at most 12 each",
-        "In this puzzle there is no pilot.",
-        'What does the check say to two short texts, ("AB", "CB")?',
-        "Then change their letters until no head can tell the texts apart.",
+    Mistake(
+        "not_a_convoy",
+        behaves_as_if="it is not two texts of the letters A to D, with at most 12 each",
+        symptom="In this puzzle there is no pilot.",
+        hint='What does the check say to two short texts, ("AB", "CB")?',
+        then="Then change their letters until no head can tell the texts apart.",
     ),
-    Mistake("one_flag").as_if(
-        "all ships of both texts fly one flag",
-        "All values are equal then, so any average of them is the same.",
-        "Which pair of texts with two flags or more does the same?",
-        "Take texts in which A and another flag both occur.",
+    Mistake(
+        "one_flag",
+        behaves_as_if="all ships of both texts fly one flag",
+        symptom="All values are equal then, so any average of them is the same.",
+        hint="Which pair of texts with two flags or more does the same?",
+        then="Take texts in which A and another flag both occur.",
     ),
-    Mistake("counts_equal").as_if(
-        "both texts have the same number of A",
-        "The task asks for two different numbers.",
-        "How many A does the first text have, and how many the second?",
-        "Make one of them longer, so that it has more A.",
+    Mistake(
+        "counts_equal",
+        behaves_as_if="both texts have the same number of A",
+        symptom="The task asks for two different numbers.",
+        hint="How many A does the first text have, and how many the second?",
+        then="Make one of them longer, so that it has more A.",
     ),
-    Mistake("last_ship_differs").as_if(
-        "the two texts end with different flags",
-        "The last ships then have different queries, and a head can give them different things.",
-        "Which ship asks?",
-        "The last one. Let both texts end with the same letter.",
+    Mistake(
+        "last_ship_differs",
+        behaves_as_if="the two texts end with different flags",
+        symptom="The last ships then have different queries, and a head can give them different things.",
+        hint="Which ship asks?",
+        then="The last one. Let both texts end with the same letter.",
     ),
-    Mistake("shares_differ").as_if(
-        "the flags have different shares in the two texts",
-        "Some head gives their last ships different things.",
-        "Which share of the ships flies an A in the first text, and which share in the second?",
-        "Make the shares of every flag equal, though one text is longer.",
+    Mistake(
+        "shares_differ",
+        behaves_as_if="the flags have different shares in the two texts",
+        symptom="Some head gives their last ships different things.",
+        hint="Which share of the ships flies an A in the first text, and which share in the second?",
+        then="Make the shares of every flag equal, though one text is longer.",
     ),
-    Mistake("rule_shape").as_if(
-        "the rule does not return one row per ship and one column per ship",
-        "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
-        'What is the shape of rule("*AB", np.array([0, 4, 2]))?',
-        "It should be (3, 3): n is len(flags), because the pilot has a row, too.",
+    Mistake(
+        "rule_shape",
+        behaves_as_if="the rule does not return one row per ship and one column per ship",
+        symptom="rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
+        hint='What is the shape of rule("*AB", np.array([0, 4, 2]))?',
+        then="It should be (3, 3): n is len(flags), because the pilot has a row, too.",
     ),
-    Mistake("rule_says_nothing").as_if(
-        "the rule forbids nothing",
-        "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
-        "True is free.",
-        "In which convoy does your rule say of a key that a ship should not look at it?",
-        "Let each row be True at the keys at which the head looks, and False at all others.",
+    Mistake(
+        "rule_says_nothing",
+        behaves_as_if="the rule forbids nothing",
+        symptom="In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row "
+        "without True is free.",
+        hint="In which convoy does your rule say of a key that a ship should not look at it?",
+        then="Let each row be True at the keys at which the head looks, and False at all others.",
     ),
-    Mistake("head_disagrees").as_if(
-        "the head does not follow the rule",
-        "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
-        "Draw the map of your head on the convoy above, and your rule beside it. Where do they differ?",
-        "Correct the one that does not say what you meant, the rule or the head.",
+    Mistake(
+        "head_disagrees",
+        behaves_as_if="the head does not follow the rule",
+        symptom="On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
+        hint="Draw the map of your head on the convoy above, and your rule beside it. Where do they differ?",
+        then="Correct the one that does not say what you meant, the rule or the head.",
     ),
 )
