@@ -286,6 +286,18 @@ def test_a_folder_that_cannot_be_written_is_silent_for_check_and_said_by_keep(ce
     assert (folder / "mine").read_text("utf-8") == "a file where the folder should be"
 
 
+def test_an_answer_kept_when_the_course_was_a_part_of_attnlib_says_where_it_is_now(folder, capsys):
+    (folder / "mine").mkdir()
+    old = "from attnlib.course.mistakes import weights\n\ndef softmax(x, axis=-1):\n    return x\n"
+    (folder / "mine" / "softmax.py").write_text(old, encoding="utf-8")
+    assert mine.load("softmax") is al.softmax
+    told = capsys.readouterr().out
+    assert told.startswith(
+        "softmax: ours (attnlib.softmax). mine/softmax.py cannot be loaded: ImportError: attnlib.course"
+    )
+    assert "Fix: write attncourse" in told
+
+
 # --- progress
 
 
