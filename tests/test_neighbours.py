@@ -19,8 +19,8 @@ def fresh():
 def test_one_head_names_one_neighbour_and_two_heads_name_both(whose, request):
     """What the page says, and no entry of a map: how the one head splits its weight differs between processors.
 
-    Five seeds, each on two processors: the one head names one letter in 0.97 to 0.99 of the places, the other in 0.15 to
-    0.22, and puts 0.44 to 0.52 on each, 0.96 on both. Each of two heads puts 0.97 to 0.99 on its own neighbour.
+    Five seeds, each on two processors: the one head names one letter in 0.97 to 0.99 of the places, the other in 0.15
+    to 0.22, and puts 0.44 to 0.52 on each, 0.96 on both. Each of two heads puts 0.97 to 0.99 on its own neighbour.
     """
     one, two = ((STORED if whose == "stored" else request.getfixturevalue("fresh"))[name] for name in neighbours.DRAWN)
     assert one["parameters"] == two["parameters"] == 5460
