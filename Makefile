@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks generated links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-processors test-site notebooks generated links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -76,6 +76,9 @@ NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads 
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_views.py tests/test_stills.py tests/test_flow.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
+
+test-processors: setup-tests  ## What trains, as on older processors, with one thread and two; ARGS=default for the oldest with one
+	@$(RUN) -m tests.processors $(ARGS)
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) -m tools.build_notebooks $(NB)

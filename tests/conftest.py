@@ -9,6 +9,8 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+from processors import UNLISTED, listed
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 import attnlib as al
 from attncourse.engine import run
@@ -17,9 +19,20 @@ from attnlib import torch_layers
 # jsonschema, which nbformat imports, would build 38 parsers of addresses of the web: a second in each process.
 sys.modules.setdefault("rfc3987_syntax", None)
 os.environ["ATTNLIB_MINE"] = ""  # what the person at this machine has kept is left alone
-torch.set_num_threads(1)
+if "OMP_NUM_THREADS" not in os.environ:
+    torch.set_num_threads(1)
 hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None, database=None, max_examples=60)
 hypothesis.settings.load_profile("attnlib")
+
+
+def only_listed_tests_train(*_):
+    """What trains depends on the processor, so `make test-processors` must know it; pytest says which test runs."""
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    if test.startswith("tests/"):
+        assert listed(test), UNLISTED.format(test)
+
+
+register_optimizer_step_pre_hook(only_listed_tests_train)
 
 
 def pytest_collection_finish():

@@ -19,6 +19,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # as in conftest.py, which comes
 from nbformat.v4 import new_code_cell
 from nbval.plugin import IPyNbCell, IPyNbFile
 
+from tests.processors import UNLISTED, listed
 from tools.handouts import exercises
 from tools.series import SERIES
 
@@ -77,7 +78,17 @@ def _train_once(model, *arguments, **options):
 _training.train = _train_once
 """
 
-# The same of the stills of live views, whose frames are most of what it takes to show a view.
+# What trains depends on the processor, so `make test-processors` must know it, as conftest.py says of tests.
+TRAIN_NEVER = """
+from torch.optim.optimizer import register_optimizer_step_pre_hook as _before_each_step
+
+def _refuse(*_):
+    raise AssertionError({!r})
+
+_before_each_step(_refuse)
+"""
+
+# What TRAIN_ONCE does, for the stills of live views, whose frames are most of what it takes to show a view.
 DRAW_ONCE = """
 from attnlib import live as _live
 
@@ -147,6 +158,8 @@ class Notebook(IPyNbFile):
         self.run(OFFLINE_AND_READ_ONLY)
         if self.path.stem in WITHOUT_TORCH:
             self.run(NO_TORCH)
+        elif not listed(self.nodeid):
+            self.run(TRAIN_NEVER.format(UNLISTED.format(self.nodeid)))
         self.run(DRAW_ONCE)
         if any(re.search(TRAINS, cell.source) for cell in self.nb.cells):
             self.run(TRAIN_ONCE)

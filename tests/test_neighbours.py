@@ -15,10 +15,25 @@ def fresh():
 
 
 @pytest.mark.slow
-def test_the_stored_trainings_are_those_of_the_code(fresh):
-    for name, found in fresh.items():
-        for what, stored in STORED[name].items():
-            np.testing.assert_allclose(found[what], stored, atol=0.05, err_msg=f"{name}: {what}")
+@pytest.mark.parametrize("whose", ["stored", "fresh"])
+def test_one_head_names_one_neighbour_and_two_heads_name_both(whose, request):
+    """What the page says, and no entry of a map: how the one head splits its weight differs between processors.
+
+    Five seeds, each on two processors: the one head names one letter in 0.97 to 0.99 of the places, the other in 0.15
+    to 0.22, and puts 0.44 to 0.52 on each, 0.96 on both. Each of two heads puts 0.97 to 0.99 on its own neighbour.
+    """
+    one, two = ((STORED if whose == "stored" else request.getfixturevalue("fresh"))[name] for name in neighbours.DRAWN)
+    assert one["parameters"] == two["parameters"] == 5460
+    seldom, nearly_always = sorted(one["each"])
+    assert seldom < 0.3 and nearly_always > 0.9 and one["all right"] < 0.3
+    assert min(two["each"]) > 0.99 and two["all right"] > 0.99
+    i = np.arange(neighbours.PLACES)
+    (alone,), apart = (
+        [[w[i, (i + step) % len(i)].mean() for step in neighbours.BOTH] for w in np.array(found["maps"])]
+        for found in (one, two)
+    )
+    assert min(alone) > 0.35 and sum(alone) > 0.9  # the one head looks at both
+    assert sorted(np.argmax(apart, axis=1)) == [0, 1] and np.max(apart, axis=1).min() > 0.9
 
 
 def test_every_experiment_is_stored():
@@ -33,15 +48,6 @@ def test_every_experiment_is_stored():
     assert [name for name, found in STORED.items() if isinstance(found, dict) and "maps" in found] == list(
         neighbours.DRAWN
     )
-
-
-@pytest.mark.slow
-def test_two_heads_take_one_neighbour_each(fresh):
-    one, two = (np.array(fresh[name]["maps"]) for name in neighbours.DRAWN)
-    i = np.arange(neighbours.PLACES)
-    on = [[w[i, (i + step) % len(i)].mean() for step in neighbours.BOTH] for w in (*one, *two)]
-    assert min(on[0]) > 0.3  # the one head looks at both
-    assert sorted(np.argmax(on[1:], axis=1)) == [0, 1] and np.max(on[1:], axis=1).min() > 0.9
 
 
 @pytest.mark.slow

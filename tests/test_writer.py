@@ -250,15 +250,17 @@ def test_the_stored_weights_give_the_stored_results(name):
 
 @pytest.mark.slow
 def test_the_stored_weights_are_those_of_the_code():
-    """On this processor to the last bits; on another the steps drift apart, and lead to a model that does the same."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """Another processor makes nearly the same weights of the same seed, and what is said of five seeds holds of them.
+
+    Seed 0 on two processors: correlated by 0.9997 and 0.9999, with 0.996 and 0.998 of the sentences grammatical. The
+    five stored seeds have 0.994 to 0.998.
+    """
     fresh = decoder.trained(writer.Corpus(20_000, seed=0), seed=0)
-    torch.set_num_threads(threads)
     ours, stored = (np.concatenate([x.ravel() for x in m.weights().values()]) for m in (fresh, MODELS["writer"]))
     assert np.corrcoef(ours, stored)[0, 1] > 0.9
-    for what, value in writer.measured(fresh).items():
-        assert value == pytest.approx(RECORDED[0]["writer"][what], abs=0.02), what
+    found, lowest = writer.measured(fresh), writer.Corpus(2000, seed=1).lowest_loss
+    assert lowest < found["loss"] < lowest + 0.02
+    assert found["grammatical"] > 0.98 and found["agreement"] > 0.98
 
 
 # --- the answers to "Try it"
