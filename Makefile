@@ -80,8 +80,8 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 test-processors: setup-tests  ## What trains, as on older processors, with one thread and two; ARGS=default for the oldest with one
 	@$(RUN) -m tests.processors $(ARGS)
 
-notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
-	@$(RUN) -m tools.build_notebooks $(NB)
+notebooks: setup-tests  ## Build the notebooks from notebooks/src, and run what has changed but for texts; NB=03 for one, ARGS=--fresh runs it anyway
+	@$(RUN) -m tools.build_notebooks $(ARGS) $(NB)
 
 generated: setup-tests  ## Write again what is made from chapters and notebooks: numbers, docs/checks.md, completions, tables
 	@$(RUN) -m tools.renumber

@@ -19,6 +19,7 @@ from PIL import Image
 
 from attnlib import plot
 from tools import build_notebooks as build
+from tools import execute
 from tools.series import SERIES, TAUGHT, main_path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +103,7 @@ def test_what_tells_of_the_machine_is_not_compared(notebook):
             assert "nbval-ignore-output" in cell.metadata.get("tags", []), cell.source
 
 
-def test_a_time_is_kept_from_the_build_before_until_its_cell_changes(tmp_path):
+def test_a_time_is_kept_from_the_build_before_until_its_cell_changes():
     def built(*times):
         cells = [
             nbformat.v4.new_code_cell(
@@ -114,10 +115,9 @@ def test_a_time_is_kept_from_the_build_before_until_its_cell_changes(tmp_path):
         ]
         return nbformat.v4.new_notebook(cells=cells)
 
-    path = tmp_path / "a.ipynb"
-    assert [c.outputs[0].text for c in build.keep_times(built("1", "2", "3"), path).cells] == ["1", "2", "3"]
-    nbformat.write(built("1", "2", "3"), path)
-    assert [c.outputs[0].text for c in build.keep_times(built("4", "5", "6"), path).cells] == ["1", "5", "6"]
+    before = built("1", "2", "3")
+    assert [c.outputs[0].text for c in build.keep_times(built("1", "2", "3"), None).cells] == ["1", "2", "3"]
+    assert [c.outputs[0].text for c in build.keep_times(built("4", "5", "6"), before).cells] == ["1", "5", "6"]
 
 
 def test_the_first_line_of_a_hidden_answer_is_not_told():
@@ -164,17 +164,17 @@ def as_base64(pixels):
 def test_a_picture_is_made_light_only_where_no_colour_changes_visibly():
     map_of_weights = plot.attention_heatmap(np.linspace(0, 1, 36).reshape(6, 6), title="a map").figure
     drawn = base64.b64encode(plot.save(map_of_weights)).decode()
-    light = build.lighter(drawn)
-    assert len(light) < 0.5 * len(drawn) and build.lighter(light) == light
+    light = execute.lighter(drawn)
+    assert len(light) < 0.5 * len(drawn) and execute.lighter(light) == light
     before, after = (
-        build.on_a_page(np.array(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")))
+        execute.on_a_page(np.array(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")))
         for png in (drawn, light)
     )
-    assert 0 < abs(before - after).max() <= build.WORST
+    assert 0 < abs(before - after).max() <= execute.WORST
     noise = np.random.default_rng(0).integers(0, 256, (40, 40, 4), dtype=np.uint8)  # 1600 colours
-    assert build.lighter(as_base64(noise)) == as_base64(noise)
+    assert execute.lighter(as_base64(noise)) == as_base64(noise)
     faint = np.where(np.arange(4) < 3, noise, 1).astype(np.uint8)  # nobody sees what is nearly transparent
-    assert build.lighter(as_base64(faint)) != as_base64(faint)
+    assert execute.lighter(as_base64(faint)) != as_base64(faint)
 
 
 def test_01_needs_no_numpy():

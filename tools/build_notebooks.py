@@ -1,7 +1,10 @@
 """Build notebooks/NN_name.ipynb from notebooks/src/NN_name.py: convert, execute in a fresh kernel, write.
 
-    python -m tools.build_notebooks            all
-    python -m tools.build_notebooks 03 05      those whose name starts so
+    python -m tools.build_notebooks              all
+    python -m tools.build_notebooks 03 05        those whose name starts so
+    python -m tools.build_notebooks --fresh 03   also where the outputs could be kept
+
+A notebook is run where something has changed that its outputs depend on (tools/builds.py); else it keeps them.
 
 The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
 ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
@@ -11,27 +14,17 @@ The source says nothing of where a notebook is opened: tools/first_cells.py does
 """
 
 import argparse
-import base64
 import copy
 import functools
 import hashlib
-import io
-import os
 
 import jupytext
 import nbformat
-import numpy as np
-from nbclient import NotebookClient
-from PIL import Image
 
-from attnlib.live import moving
-
-from . import links
+from . import builds, links
 from .first_cells import first_cells
-from .series import NOTEBOOKS, SERIES, chosen, named, tagged
+from .series import NOTEBOOKS, ROOT, SERIES, chosen, named, tagged
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
-WORST = 32  # of 255: what the palette of a picture may change in a pixel
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
@@ -92,37 +85,9 @@ def code_between(number, start, stop):
     return [cell.source for cell in cells[first:last] if cell.cell_type == "code"]
 
 
-def execute(notebook):
-    """Run all cells in order in a fresh kernel; an exception stops the build unless the cell is tagged for it."""
-    # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
-    # A build shows what a reader sees who has kept nothing yet, and keeps what pages without a kernel show.
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="", ATTNLIB_PAGES="1")
-    client = NotebookClient(
-        notebook,
-        timeout=600,
-        record_timing=False,
-        coalesce_streams=True,
-        resources={"metadata": {"path": NOTEBOOKS}},
-        extra_arguments=["--log-level=ERROR"],  # without it each kernel warns of TCP, which is all Jupyter uses
-    )
-    client.execute()
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [describe(output) for output in cell.outputs if keep(output)]
-    notebook.metadata = nbformat.from_dict(METADATA)  # the widget state and the Python version of this run
-    return notebook
-
-
-def keep(output):
-    """Drop widgets: their model ids are random, and without a kernel they show an error. Static pictures stay."""
-    if output.output_type == "stream" and output.name == "stderr":
-        raise SystemExit(f"a cell wrote to stderr, which readers see as an error:\n{output.text}")
-    return WIDGET not in output.get("data", {})
-
-
 def keep_times(notebook, built):
-    """Give cells tagged "timed" the outputs of the same cells in the notebook `built` before, if there is one."""
-    before = {cell.id: cell for cell in nbformat.read(built, as_version=4).cells} if built.exists() else {}
+    """Give cells tagged "timed" the outputs of the same cells in the notebook `built` before, if there was one."""
+    before = {cell.id: cell for cell in built.cells} if built else {}
     for cell in notebook.cells:
         if "timed" in cell.metadata.get("tags", []) and cell.id in before:
             cell.outputs = before[cell.id].outputs
@@ -138,41 +103,29 @@ def covered(notebook):
     return notebook
 
 
-def describe(output):
-    """Make a picture light, and give it its text as alternative text, which nbconvert puts into the page."""
-    data = output.get("data", {})
-    if "image/png" in data:
-        data["image/png"] = lighter(data["image/png"])
-        text = data["text/plain"]
-        plain = "Plot, drawn by the code of this cell and described in the text around it."
-        output.metadata["image/png"] = {"alt": plain if text.startswith("<Figure") else text}
-    return output
+def build(entry, fresh=False):
+    """Write a notebook; say whether it was run, and why."""
+    notebook, built = read_source(entry.source), builds.read_built(entry.built)
+    changed = ["--fresh"] if fresh else builds.find_changes(entry.name, notebook, built, ROOT)
+    print(f"{entry.built.name}:", f"run, for {', '.join(changed)}" if changed else "outputs kept", flush=True)
+    if not changed:
+        nbformat.write(covered(builds.copy_outputs(built, notebook)), entry.built)
+        return
+    from . import execute  # matplotlib and more, only where something runs
 
-
-def lighter(png):
-    """Return a picture, base64, with a palette: a third of the size. As it was, where a colour would change visibly."""
-    picture = Image.open(io.BytesIO(base64.b64decode(png)))
-    if picture.mode != "RGBA":
-        return png
-    pixels = np.array(picture)
-    small = moving.encoded([pixels])
-    off = on_a_page(pixels) - on_a_page(np.array(Image.open(io.BytesIO(small)).convert("RGBA")))
-    return base64.b64encode(small).decode() if abs(off).max() <= WORST else png
-
-
-def on_a_page(pixels):
-    """Return what pixels (height, width, RGBA) add to a page of any colour, and how much of it they hide."""
-    hidden = pixels[..., 3:].astype(float)
-    return np.concatenate([pixels[..., :3] * hidden / 255, hidden], axis=-1)
+    before = builds.sum_inputs(notebook, (), ROOT)
+    imported = execute.execute_and_list(notebook)
+    nbformat.write(covered(keep_times(notebook, built)), entry.built)
+    builds.write_entry(entry.name, notebook, builds.read_built(entry.built), imported, before, ROOT)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
-    for notebook in chosen(parser.parse_args().prefixes):
-        print(f"building {notebook.built.name}", flush=True)
-        built = keep_times(execute(read_source(notebook.source)), notebook.built)
-        nbformat.write(covered(built), notebook.built)
+    parser.add_argument("--fresh", action="store_true", help="run them even where nothing has changed")
+    given = parser.parse_args()
+    for entry in chosen(given.prefixes):
+        build(entry, given.fresh)
     links.rewrite(links.address())  # the table of README
 
 

@@ -19,6 +19,7 @@ import attncourse
 import attnlib
 
 from . import build_notebooks as build
+from .execute import execute
 from .licence import LICENCES, licence_cell
 from .links import outward
 from .report.notebooks import SOLUTION
@@ -108,7 +109,7 @@ def solved(source):
     for place, _, solution in exercises(notebook):
         notebook.cells[place].source = solution
         checks.append(notebook.cells[place + 1])
-    build.execute(notebook)
+    execute(notebook)
     for cell in notebook.cells:
         cell.source = outward(cell.source)
     notebook.cells.append(licence_cell())
