@@ -7,7 +7,7 @@
 A notebook is run where something has changed that its outputs depend on (tools/builds.py); else it keeps them.
 
 The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
-ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
+ids come from the code, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
 measures time is tagged "timed" and keeps what it printed in the build before, as long as its text is the same.
 
 The source says nothing of where a notebook is opened: tools/first_cells.py does.
@@ -36,13 +36,16 @@ def read_source(path):
     notebook = copy.deepcopy(parsed(path.read_text("utf-8")))
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    seen = {}
+    seen, above, texts = {}, "top", 0
     for cell in notebook.cells:
         if "<!-- series -->" in cell.source:  # notebook 00 lists all others
             cell.source = cell.source.replace("<!-- series -->", rows())
-        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
-        seen[digest] = seen.get(digest, 0) + 1
-        cell.id = f"{digest}-{seen[digest]}"
+        if cell.cell_type == "code":
+            digest = hashlib.sha256(f"code\n{cell.source}".encode()).hexdigest()[:8]
+            seen[digest] = seen.get(digest, 0) + 1
+            above, texts = f"{digest}-{seen[digest]}", 0
+        texts += cell.cell_type == "markdown"
+        cell.id = f"{above}-text-{texts}" if texts else above  # so a changed sentence changes no id
     badges, setup = (cell and nbformat.from_dict(cell) for cell in first_cells(named(path.stem), links.address()))
     title, *others = notebook.cells
     notebook.cells = [*([badges] if badges else []), title, setup, *others]  # a reader wants the title first
