@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-processors test-site notebooks generated links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-assess test-numpy test-processors test-site notebooks generated links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -71,6 +71,9 @@ test-graders: setup-tests  ## nbgrader and otter on notebook 02, as docs/grading
 test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they get notebook 02 by a link, run it, fetch a correction
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
+
+test-assess: setup-tests  ## The exam, the test before and after, and both for Moodle: assess/
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval assess
 
 NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has

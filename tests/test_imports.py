@@ -57,7 +57,7 @@ def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
     assert alone == {"attncourse.training.decoder", "attnlib.course"}
 
 
-FOLDERS = ("attnlib", "attncourse", "bench", "lite", "tests", "tools")
+FOLDERS = ("assess", "attnlib", "attncourse", "bench", "lite", "tests", "tools")
 CODE = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
 NO_CODE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 

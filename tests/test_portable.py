@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
-    for folder in ("attnlib", "attncourse", "bench", "lite", "notebooks/src", "tests", "tools")
+    for folder in ("assess", "attnlib", "attncourse", "bench", "lite", "notebooks/src", "tests", "tools")
     for path in (ROOT / folder).rglob("*.py")
 )
 

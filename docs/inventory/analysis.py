@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 sys.path.insert(0, "../..")  # the checkout this notebook lies in
-from tools import inventory, simulated_class
+from assess import inventory, simulated_class
 
 common = {"scale_by_d_k": 0.6, "swapped_query_key": 0.2}  # a mistake, and the chance that somebody holds it
 sheets = simulated_class.simulated(seed=0, learnt=1.2, later=0.8, common=common)

@@ -1,6 +1,6 @@
 """What each mistake answers to the twelve questions of docs/inventory, and how far rules of thumb come.
 
-tools/inventory.py writes docs/inventory/answers.md from it. An item is a function of its numbers that returns what
+assess/inventory.py writes docs/inventory/answers.md from it. An item is a function of its numbers that returns what
 is right and what comes out under each mistake that changes it; many change several items. None: an answer that the form
 does not offer.
 """

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import attnlib as al
+from assess import exam, inventory, moodle
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
-from tools import exam, inventory, moodle
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "exam"
 README, FORMULAS, WORKSHEET, ANSWERS = (

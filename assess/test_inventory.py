@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from assess import inventory, inventory_answers
+from assess.simulated_class import chances, sheet, simulated
 from attncourse import MISTAKES
-from tools import inventory, inventory_answers
 from tools.series import tomllib
-from tools.simulated_class import chances, sheet, simulated
 
 ITEMS = inventory.ITEMS
 EXTRA = tomllib.loads((inventory.FOLDER / "items.toml").read_text("utf-8"))["mistakes"]

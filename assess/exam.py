@@ -1,10 +1,10 @@
 """Write an exam on attention and its key, with numbers drawn from a word.
 
-python -m tools.exam          docs/exam/example.md and example_key.md, to look at
-python -m tools.exam WORD     _exam/WORD.md and WORD_key.md: the same ten questions with other numbers
+python -m assess.exam          docs/exam/example.md and example_key.md, to look at
+python -m assess.exam WORD     _exam/WORD.md and WORD_key.md: the same ten questions with other numbers
 
 The example is public, so give a variant. Choose a word that nobody guesses: the same word gives the same numbers.
-attnlib computes every answer; tests/test_exam.py computes each once more, with loops.
+attnlib computes every answer; assess/test_exam.py computes each once more, with loops.
 """
 
 import hashlib
@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import attnlib as al
-
-from .series import ROOT
+from tools.series import ROOT
 
 FOLDER, EXAMPLE = ROOT / "docs" / "exam", "example"
 

@@ -1,7 +1,7 @@
 """Write the votes, the test before and after, and an exam as questions for Moodle, in its XML format.
 
-python -m tools.moodle          _moodle/votes.xml, inventory_A.xml, inventory_B.xml
-python -m tools.moodle WORD     and exam_WORD.xml: the variant of tools/exam.py
+python -m assess.moodle          _moodle/votes.xml, inventory_A.xml, inventory_B.xml
+python -m assess.moodle WORD     and exam_WORD.xml: the variant of assess/exam.py
 
 The format: docs.moodle.org, "Moodle XML format". A choice of letters gives one point or none; its feedback is the reply
 that the notebooks give to that letter.
@@ -12,9 +12,9 @@ import sys
 import xml.etree.ElementTree as ET
 
 from attncourse import PREDICTIONS
+from tools.series import REPLIES, ROOT
 
 from . import exam, inventory
-from .series import REPLIES, ROOT
 
 
 def as_html(text):

@@ -1,9 +1,9 @@
 """A test before and after a course on attention: write its forms, and say what the answers of a class show.
 
-python -m tools.inventory forms               docs/inventory/form_A.md, form_B.md and answers.md, from items.toml
-python -m tools.inventory notebook            docs/inventory/analysis.ipynb, from analysis.py there
-python -m tools.inventory answers.csv         gains with intervals, items, mistakes
-python -m tools.inventory answers.csv 03      the same, counting only the items that notebooks 01 to 03 teach
+python -m assess.inventory forms               docs/inventory/form_A.md, form_B.md and answers.md, from items.toml
+python -m assess.inventory notebook            docs/inventory/analysis.ipynb, from analysis.py there
+python -m assess.inventory answers.csv         gains with intervals, items, mistakes
+python -m assess.inventory answers.csv 03      the same, counting only the items that notebooks 01 to 03 teach
 
 docs/inventory/README.md says how the test is given and how the table of answers looks.
 """
@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tools.series import ROOT, tomllib
+
 from . import inventory_answers
-from .series import ROOT, tomllib
 
 FOLDER = ROOT / "docs" / "inventory"
 ITEMS = tomllib.loads((FOLDER / "items.toml").read_text("utf-8"))["item"]
@@ -78,9 +79,9 @@ def answers_page():
     lines = [
         "# What each mistake answers",
         "",
-        "Written by `python -m tools.inventory forms`. Somebody who has this mistake and no other gives these letters,",
+        "Written by `python -m assess.inventory forms`. Somebody who has this mistake and no other gives these letters",
         "in form A and in form B. Empty: right. A dash: an answer that the form does not offer. No mistake gets an",
-        "item right in which it matters, and no rule of thumb settles more than two: `tests/test_inventory.py`.",
+        "item right in which it matters, and no rule of thumb settles more than two: `assess/test_inventory.py`.",
         "",
         "| mistake | " + " | ".join(str(i) for i in range(1, len(ITEMS) + 1)) + " |",
         "|---|" + "---|" * len(ITEMS),
@@ -307,7 +308,7 @@ def notebook():
     import nbformat
     from nbclient import NotebookClient
 
-    from .build_notebooks import METADATA
+    from tools.build_notebooks import METADATA
 
     made = jupytext.read(FOLDER / "analysis.py")
     made.metadata = nbformat.from_dict(METADATA)
