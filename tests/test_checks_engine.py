@@ -17,11 +17,12 @@ from answers import MODULE, M
 
 import attnlib as al
 from attncourse import EXERCISES, check
-from attncourse.chapters import n02, n03, n04, n05
+from attncourse.chapters import n02, n03, n04
 from attncourse.chapters.n08 import exercises as n08
 from attncourse.engine import run as running
 from attncourse.engine.compare import near
 from attncourse.engine.probes import LOW_MASKED, turned
+from attncourse.lessons.masks import exercises as masks_exercises
 
 
 def test_numbers_are_near_where_numpy_says_so():
@@ -139,7 +140,7 @@ def test_importing_the_checks_loads_no_torch():
     [
         n02.softmax_probes,
         n02.attention_probes,
-        n05.masked_probes,
+        masks_exercises.masked_probes,
         n03.entropy_probes,
         n04.self_attention_probes,
         n08.heads_to_rank,
@@ -149,7 +150,7 @@ def test_probes_do_not_depend_on_other_exercises(make):
     def flat(args):
         return [np.asarray(x) for x in args if isinstance(x, np.ndarray)]
 
-    first, _, second = make(), n05.attention_probes(), make()
+    first, _, second = make(), masks_exercises.attention_probes(), make()
     for a, b in zip(first, second, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(flat(a.args), flat(b.args), strict=True))
     assert not np.array_equal(n02.attention_probes()[0].args[0][:, :3], n02.scores_probes()[0].args[0])

@@ -140,7 +140,7 @@ def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(note
 
 
 def test_the_answers_from_memory_are_listed(number):
-    if recall := RECALLS.get(f"before_{number}"):
+    if recall := RECALLS.get(f"before_{SOURCES[number].stem[3:]}"):
         answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
         assert f"*Before you start* (`predict.{recall.name}`): {answers}." in SHEET
 

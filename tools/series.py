@@ -34,6 +34,10 @@ class Notebook(NamedTuple):
         return self.name[:2]
 
     @property
+    def slug(self):
+        return self.name[3:]
+
+    @property
     def source(self):
         return NOTEBOOKS / "src" / f"{self.name}.py"
 

@@ -49,7 +49,7 @@ def votes():
     """Return the sheet of all questions, with blanks for the votes of a class."""
     found = [LEAD]
     for notebook in SERIES:
-        recall, (questions, _) = RECALLS.get(f"before_{notebook.number}"), contents(notebook)
+        recall, (questions, _) = RECALLS.get(f"before_{notebook.slug}"), contents(notebook)
         if recall or questions:
             found.append(f"## {notebook.number} · {notebook.title[0].upper()}{notebook.title[1:]}\n")
         if recall:

@@ -98,7 +98,7 @@ print("\n".join(fill(line, 68) for line in answer.splitlines()))
 # - **c** another key gets the largest weight
 
 # %%
-predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_it_speaks(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## What is in the box

@@ -88,7 +88,7 @@ _ = ax.axis("off")
 # - **c** values only
 
 # %%
-predict.before_15(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_two_texts(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Who asks, and who answers

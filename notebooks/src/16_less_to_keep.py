@@ -68,7 +68,7 @@ _ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate b
 # - **c** 6, and nine rows of weights
 
 # %%
-predict.before_16(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_less_to_keep(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Who judges
