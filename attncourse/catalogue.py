@@ -5,20 +5,13 @@ import importlib
 import pkgutil
 from dataclasses import replace
 
-from . import chapters, lessons
+from . import lessons
 from .engine.questions import Recall
 from .mistakes import SHARED
 
 # The lessons that ask something, in the order of reading: those that have a folder.
 _FOLDERS = {name for _, name, _ in pkgutil.iter_modules(lessons.__path__)}
-_NUMBERED = {name for _, name, _ in pkgutil.iter_modules(chapters.__path__)}
-LESSONS = {}
-for _i, _slug in enumerate(lessons.ORDER):  # those that still have a number move one after the other
-    if _slug in _FOLDERS:
-        LESSONS[_slug] = importlib.import_module(f".{_slug}", lessons.__name__)
-    elif f"n{_i:02}" in _NUMBERED:
-        LESSONS[_slug] = importlib.import_module(f".n{_i:02}", chapters.__name__)
-        LESSONS[_slug].MISTAKES = getattr(LESSONS[_slug], "OWN", ())
+LESSONS = {slug: importlib.import_module(f".{slug}", lessons.__name__) for slug in lessons.ORDER if slug in _FOLDERS}
 
 
 def by_name(things):

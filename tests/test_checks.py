@@ -11,10 +11,10 @@ from design_answers import DESIGNS
 
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
-from attncourse.chapters.n10.puzzle import Puzzle
 from attncourse.clinic import CASES
 from attncourse.engine.exercise import BY_STAGE, CHANGING, IGNORED, Design
 from attncourse.engine.explain import CONSTANT, FACTOR, NEARLY, PART, REARRANGED, explain
+from attncourse.lessons.program_a_head.puzzle import Puzzle
 from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, mine, predict, smollm
-from attncourse.chapters.n13 import PATIENTS
+from attncourse.lessons.it_speaks import PATIENTS
 from attncourse.views import block, fetch_button, head_map
 from attnlib import live, plot
 

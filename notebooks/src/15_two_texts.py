@@ -14,7 +14,7 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, dates, mine, predict
-from attncourse.chapters.n15 import translators
+from attncourse.lessons.two_texts import translators
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY
 

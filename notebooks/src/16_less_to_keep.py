@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 
 import attnlib as al
 from attncourse import check, predict, smollm
-from attncourse.chapters.n16 import best_keys, in_groups
+from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.views import fetch_button
 from attnlib import live, plot
 from attnlib.colours import BELOW, KEY

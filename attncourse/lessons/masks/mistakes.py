@@ -83,10 +83,7 @@ MISTAKES = (
         symptom="The first token may attend to nothing at all.",
         hint="What may the very first token look at?",
         then="At itself: key j is allowed up to and including the position of the query.",
-        variants=(
-            {"causal": lambda s: triangle(s, -1)},
-            {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
-        ),
+        variants=({"causal": lambda s: triangle(s, -1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
     ),
     Mistake(
         "mask_shows_the_next",
@@ -94,10 +91,7 @@ MISTAKES = (
         symptom="In training the token to be predicted is in plain sight.",
         hint="What may the very first token look at?",
         then="At itself alone: key j is allowed if it does not come after the query.",
-        variants=(
-            {"causal": lambda s: triangle(s, 1)},
-            {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
-        ),
+        variants=({"causal": lambda s: triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
     ),
     FUTURE_ONLY,
     Mistake(
@@ -115,10 +109,7 @@ MISTAKES = (
         symptom="Scores are (n_q, n_k), so a square mask fits only in training, where n_q = n_k.",
         hint="One query asks five keys. How many rows and how many columns has its mask?",
         then="One row and five columns: np.tri(n_q, n_k, ...), or the last n_q rows of the square (n_k, n_k).",
-        variants=(
-            {"causal": lambda s: np.tri(s.n_q, dtype=bool)},
-            {"causal": lambda s: np.tri(s.n_k, dtype=bool)},
-        ),
+        variants=({"causal": lambda s: np.tri(s.n_q, dtype=bool)}, {"causal": lambda s: np.tri(s.n_k, dtype=bool)}),
     ),
     Mistake(
         "causal_offset_reversed",
