@@ -13,8 +13,8 @@ import xml.etree.ElementTree as ET
 
 from attncourse import PREDICTIONS
 
-from . import exam, inventory
-from .series import REPLIES, ROOT
+from . import exam, inventory, teaching
+from .series import ROOT, SERIES
 
 
 def as_html(text):
@@ -57,7 +57,7 @@ def choice(quiz, name, asked, options, right, why=None):
 
 def votes():
     quiz = ET.Element("quiz")
-    for name, words in REPLIES["questions"].items():
+    for name, words in (question for notebook in SERIES for question in teaching.worded(notebook).items()):
         known = PREDICTIONS[name]
         choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.why)
     return quiz
