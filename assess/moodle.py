@@ -12,7 +12,8 @@ import sys
 import xml.etree.ElementTree as ET
 
 from attncourse import PREDICTIONS
-from tools.series import REPLIES, ROOT
+from tools import teaching
+from tools.series import ROOT, SERIES
 
 from . import exam, inventory
 
@@ -57,7 +58,7 @@ def choice(quiz, name, asked, options, right, why=None):
 
 def votes():
     quiz = ET.Element("quiz")
-    for name, words in REPLIES["questions"].items():
+    for name, words in (question for notebook in SERIES for question in teaching.worded(notebook).items()):
         known = PREDICTIONS[name]
         choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.why)
     return quiz

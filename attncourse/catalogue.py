@@ -1,30 +1,43 @@
-"""All exercises, mistakes and questions of the notebooks, by name."""
+"""All exercises, mistakes and questions of the lessons, by name."""
 
 import difflib
 import importlib
 import pkgutil
-import re
 from dataclasses import replace
 
-from . import chapters
+from . import lessons
 from .engine.questions import Recall
 from .mistakes import SHARED
 
-# Read the folder, not notebooks/series.toml: on Colab the package comes without it. A test compares the two.
-_NUMBERS = sorted(name[1:] for _, name, _ in pkgutil.iter_modules(chapters.__path__) if re.fullmatch(r"n\d\d", name))
-CHAPTERS = {number: importlib.import_module(f".n{number}", chapters.__name__) for number in _NUMBERS}
+# The lessons that ask something, in the order of reading: those that have a folder.
+_FOLDERS = {name for _, name, _ in pkgutil.iter_modules(lessons.__path__)}
+LESSONS = {slug: importlib.import_module(f".{slug}", lessons.__name__) for slug in lessons.ORDER if slug in _FOLDERS}
 
-EXERCISES = {
-    exercise.name: replace(exercise, mistakes=(*SHARED, *chapter.OWN))
-    for chapter in CHAPTERS.values()
-    for exercise in getattr(chapter, "EXERCISES", ())
-}
-PREDICTIONS = {question.name: question for chapter in CHAPTERS.values() for question in chapter.QUESTIONS}
-# Three questions about earlier notebooks at the head of a notebook: predict.before_03 and so on.
+
+def by_name(things):
+    """Return {name: thing} of pairs (lesson, exercise or question); raise where two have one name."""
+    found, home = {}, {}
+    for slug, thing in things:
+        if thing.name in found:
+            raise ValueError(
+                f"an exercise or a question is found by its name, so no two may share one: {thing.name!r} stands in "
+                f"lessons/{home[thing.name]} and in lessons/{slug}. Fix: give one of them another name."
+            )
+        found[thing.name], home[thing.name] = thing, slug
+    return found
+
+
+EXERCISES = by_name(
+    (slug, replace(exercise, mistakes=(*SHARED, *lesson.MISTAKES)))
+    for slug, lesson in LESSONS.items()
+    for exercise in getattr(lesson, "EXERCISES", ())
+)
+PREDICTIONS = by_name((slug, question) for slug, lesson in LESSONS.items() for question in lesson.QUESTIONS)
+# Three questions about earlier notebooks at the head of a notebook: predict.before_scaling and so on.
 RECALLS = {
-    (name := f"before_{number}"): Recall(name, chapter.RECALL)
-    for number, chapter in CHAPTERS.items()
-    if hasattr(chapter, "RECALL")
+    (name := f"before_{slug}"): Recall(name, lesson.RECALL)
+    for slug, lesson in LESSONS.items()
+    if hasattr(lesson, "RECALL")
 }
 MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
 

@@ -5,7 +5,7 @@ from .engine.exercise import Exercise
 from .engine.questions import Question, Recall
 from .mistakes.mistake import Mistake
 
-CHAPTERS: dict[str, ModuleType]
+LESSONS: dict[str, ModuleType]
 EXERCISES: dict[str, Exercise]
 PREDICTIONS: dict[str, Question]
 RECALLS: dict[str, Recall]
@@ -137,22 +137,22 @@ class Predict:
     shared_by_all_keys: Question
     scale_per_feature: Question
     whose_directions: Question
-    before_01: Recall
-    before_02: Recall
-    before_03: Recall
-    before_04: Recall
-    before_05: Recall
-    before_06: Recall
-    before_07: Recall
-    before_08: Recall
-    before_09: Recall
-    before_10: Recall
-    before_11: Recall
-    before_12: Recall
-    before_13: Recall
-    before_14: Recall
-    before_15: Recall
-    before_16: Recall
+    before_by_hand: Recall
+    before_vectorized: Recall
+    before_scaling: Recall
+    before_pytorch_module: Recall
+    before_masks: Recall
+    before_multi_head: Recall
+    before_bug_clinic: Recall
+    before_train_and_look: Recall
+    before_a_real_model: Recall
+    before_program_a_head: Recall
+    before_one_token_at_a_time: Recall
+    before_todays_head: Recall
+    before_it_speaks: Recall
+    before_long_texts: Recall
+    before_two_texts: Recall
+    before_less_to_keep: Recall
 
 check: Checks
 predict: Predict

@@ -26,8 +26,9 @@ import tempfile
 import types
 from pathlib import Path
 
-from .catalogue import CHAPTERS, EXERCISES
+from .catalogue import EXERCISES, LESSONS
 from .engine import right_answers
+from .lessons import ORDER
 
 SECONDS = 60  # for a fresh Python that imports torch and checks a module on a slow machine
 ALONE = "Fix: let the function define or import what it uses, or make it an argument."
@@ -125,11 +126,11 @@ def _found(name):
 def progress():
     """Return which exercises of each notebook are solved, as text."""
     solved, lines = set(right_answers.recorded()) | set(right_answers.ANSWERS), []
-    for number, chapter in CHAPTERS.items():
-        names = [exercise.name for exercise in getattr(chapter, "EXERCISES", ())]
+    for slug, lesson in LESSONS.items():
+        names = [exercise.name for exercise in getattr(lesson, "EXERCISES", ())]
         if names:
             marks = " ".join("●" if name in solved else "○" for name in names)
-            lines.append(f"{number}  {marks}  {sum(name in solved for name in names)} of {len(names)}")
+            lines.append(f"{ORDER.index(slug):02}  {marks}  {sum(name in solved for name in names)} of {len(names)}")
     where = right_answers.folder()
     kept = sorted(path.stem for path in where.glob("*.py") if path.stem in KEPT) if where and where.is_dir() else []
     return Note("\n".join([*lines, f"kept: {', '.join(kept) or 'nothing yet'}"]))

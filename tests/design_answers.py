@@ -3,7 +3,7 @@
 import numpy as np
 
 from attncourse import smollm
-from attncourse.chapters.n13 import PATIENTS
+from attncourse.lessons.it_speaks import PATIENTS
 from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, SENTENCE
 
 # 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.

@@ -11,10 +11,10 @@ from design_answers import DESIGNS
 
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
-from attncourse.chapters.n10.puzzle import Puzzle
 from attncourse.clinic import CASES
 from attncourse.engine.exercise import BY_STAGE, CHANGING, IGNORED, Design
 from attncourse.engine.explain import CONSTANT, FACTOR, NEARLY, PART, REARRANGED, explain
+from attncourse.lessons.program_a_head.puzzle import Puzzle
 from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 
@@ -42,7 +42,7 @@ def test_every_mistake_of_a_design_is_rejected_and_named(name):
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
-    in_notebook_10 = {id for exercise in catalogue.CHAPTERS["10"].EXERCISES for id in exercise.names}
+    in_notebook_10 = {id for exercise in catalogue.LESSONS["program_a_head"].EXERCISES for id in exercise.names}
     made = (
         {id for exercise in STEPS for id in exercise.names}
         | {id for wrong in DESIGNS.values() for id in wrong}
@@ -58,13 +58,18 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
     }
 
 
-def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
+def test_a_name_belongs_to_one_mistake():
     """The catalogue keeps them by name: of two alike the later one would do the work of both."""
     for exercise in EXERCISES.values():
         assert all(mistake is MISTAKES[mistake.id] for mistake in exercise.mistakes), exercise.name
-    for kind, kept in (("EXERCISES", EXERCISES), ("QUESTIONS", PREDICTIONS)):
-        names = [thing.name for chapter in catalogue.CHAPTERS.values() for thing in getattr(chapter, kind, ())]
-        assert sorted(names) == sorted(kept)
+
+
+@pytest.mark.parametrize("thing", [EXERCISES["softmax"], PREDICTIONS["cube"]], ids=lambda thing: thing.name)
+def test_two_exercises_or_questions_of_one_name_raise_and_name_both_lessons(thing):
+    others = [("masks", EXERCISES["causal_mask"]), ("masks", PREDICTIONS["writes_on"])]
+    with pytest.raises(ValueError, match=rf"'{thing.name}' stands in lessons/vectorized and in lessons/two_texts\."):
+        catalogue.by_name([("vectorized", thing), *others, ("two_texts", thing)])
+    assert list(catalogue.by_name([("vectorized", thing), *others])) == [thing.name, "causal_mask", "writes_on"]
 
 
 def test_masks_are_asked_for_where_they_have_been_taught():
@@ -78,9 +83,9 @@ def test_masks_are_asked_for_where_they_have_been_taught():
         assert not taught & set(exercise.wrong)
 
 
-def test_the_catalogue_has_the_chapters_of_the_series():
-    """It finds them by their names, since the series is not installed with the package."""
-    assert list(catalogue.CHAPTERS) == [notebook.number for notebook in TAUGHT]
+def test_the_catalogue_has_the_lessons_of_the_series():
+    """It finds them by their folders, since the series is not installed with the package."""
+    assert list(catalogue.LESSONS) == [notebook.slug for notebook in TAUGHT]
 
 
 @pytest.mark.parametrize(

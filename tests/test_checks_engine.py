@@ -17,11 +17,14 @@ from answers import MODULE, M
 
 import attnlib as al
 from attncourse import EXERCISES, check
-from attncourse.chapters import n02, n03, n04, n05
-from attncourse.chapters.n08 import exercises as n08
 from attncourse.engine import run as running
 from attncourse.engine.compare import near
 from attncourse.engine.probes import LOW_MASKED, turned
+from attncourse.lessons.masks import exercises as masks
+from attncourse.lessons.pytorch_module import exercises as pytorch_module
+from attncourse.lessons.scaling import exercises as scaling
+from attncourse.lessons.train_and_look.known_heads import heads_to_rank
+from attncourse.lessons.vectorized import exercises as vectorized
 
 
 def test_numbers_are_near_where_numpy_says_so():
@@ -137,22 +140,22 @@ def test_importing_the_checks_loads_no_torch():
 @pytest.mark.parametrize(
     "make",
     [
-        n02.softmax_probes,
-        n02.attention_probes,
-        n05.masked_probes,
-        n03.entropy_probes,
-        n04.self_attention_probes,
-        n08.heads_to_rank,
+        vectorized.softmax_probes,
+        vectorized.attention_probes,
+        masks.masked_probes,
+        scaling.entropy_probes,
+        pytorch_module.self_attention_probes,
+        heads_to_rank,
     ],
 )
 def test_probes_do_not_depend_on_other_exercises(make):
     def flat(args):
         return [np.asarray(x) for x in args if isinstance(x, np.ndarray)]
 
-    first, _, second = make(), n05.attention_probes(), make()
+    first, _, second = make(), masks.attention_probes(), make()
     for a, b in zip(first, second, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(flat(a.args), flat(b.args), strict=True))
-    assert not np.array_equal(n02.attention_probes()[0].args[0][:, :3], n02.scores_probes()[0].args[0])
+    assert not np.array_equal(vectorized.attention_probes()[0].args[0][:, :3], vectorized.scores_probes()[0].args[0])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from answers_12 import head
 
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, check
-from attncourse.chapters.n11.decoding import attend as another
+from attncourse.lessons.one_token_at_a_time.decoding import attend as another
 from attnlib.examples import SENTENCE
 
 

@@ -13,10 +13,11 @@ from torch import nn
 
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, check
-from attncourse.chapters import n04, n06
-from attncourse.chapters.n01 import _WISHES as WISHES
 from attncourse.engine.exercise import Module, Number
 from attncourse.engine.verdict import Verdict
+from attncourse.lessons.by_hand.wishes import _WISHES as WISHES
+from attncourse.lessons.multi_head import two_jobs
+from attncourse.lessons.pytorch_module.exercises import KEYS
 from attnlib import torch_layers
 from attnlib.examples import SENTENCE
 
@@ -290,8 +291,8 @@ def test_of_another_form_the_wanted_one_is_told(answer):
 def test_no_imaginary_part_is_lost_in_silence(name):
     right = {
         "what_words_look_for": WISHES,
-        "choose_W_Q": 9 * np.roll(n04.KEYS, -1, axis=0),
-        "two_jobs": 20 * n06._WANTED.swapaxes(0, 1).reshape(4, 8),
+        "choose_W_Q": 9 * np.roll(KEYS, -1, axis=0),
+        "two_jobs": 20 * two_jobs._WANTED.swapaxes(0, 1).reshape(4, 8),
         "alphabet_scores": [8, 0],
     }[name]
     assert EXERCISES[name](np.array(right)).passed

@@ -30,9 +30,9 @@ from torch import nn
 import attnlib as al
 import attnlib.examples
 from attncourse import EXERCISES, smollm
-from attncourse.chapters.n10.claims import Claim
-from attncourse.chapters.n10.puzzle import Puzzle  # theirs: test_puzzles.py
-from attncourse.chapters.n13 import PATIENTS
+from attncourse.lessons.it_speaks import PATIENTS
+from attncourse.lessons.program_a_head.claims import Claim
+from attncourse.lessons.program_a_head.puzzle import Puzzle  # theirs: test_puzzles.py
 from attnlib import torch_layers
 
 

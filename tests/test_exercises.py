@@ -214,7 +214,7 @@ def spaced(last):
 @pytest.mark.parametrize("entry", TAUGHT, ids=lambda entry: entry.name)
 def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
     """The text has the form that a reader sees: **1.** *(notebook 02)* question, and its options as a list."""
-    questions = RECALLS[f"before_{entry.number}"].questions
+    questions = RECALLS[f"before_{entry.slug}"].questions
     cells = build.read_source(entry.source).cells
     (place,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Before you start\n")]
     _, *texts = re.split(r"^\*\*\d\.\*\* ", cells[place].source, flags=re.MULTILINE)
@@ -222,7 +222,7 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
     assert letters == [question.options for question in questions] and len(letters) == 3
     origins = [int(re.match(r"\*\(notebook (\d\d)\)\* ", text)[1]) for text in texts]
     assert all(origin in allowed for origin, allowed in zip(origins, spaced(int(entry.after)), strict=True)), origins
-    assert cells[place + 1].source.startswith(f"predict.before_{entry.number}(None, None, None)")
+    assert cells[place + 1].source.startswith(f"predict.before_{entry.slug}(None, None, None)")
 
 
 def test_answers_from_memory_are_judged_together():

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import io
 import pathlib
-import re
 import subprocess
 import sys
 import tokenize
@@ -42,7 +41,7 @@ def imported(path):
 
 
 def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
-    """Each module is imported by another, by a notebook or by the site; chapters are found by their names."""
+    """Each module is imported by another, by a notebook or by the site; lessons are found by their names."""
     sources = [
         path for folder in ("attnlib", "attncourse", "notebooks/src", "lite") for path in (ROOT / folder).rglob("*.py")
     ]
@@ -52,7 +51,7 @@ def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
         for package in (PACKAGE, COURSE)
         for path in package.rglob("[!_]*.py")
     }
-    alone = {name for name in modules - used if not re.search(r"\.chapters\.n\d\d$", name)}
+    alone = modules - used
     # The reader of notebook 11 is told to import the first; the second says where the course is.
     assert alone == {"attncourse.training.decoder", "attnlib.course"}
 

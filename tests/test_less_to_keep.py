@@ -8,7 +8,7 @@ import pytest
 
 import attnlib as al
 from attncourse import check, smollm
-from attncourse.chapters.n16 import best_keys, in_groups, latent_attention
+from attncourse.lessons.less_to_keep import best_keys, in_groups, latent_attention
 from attnlib import live
 from attnlib.rounding import rounded
 from tools import measures

@@ -15,9 +15,9 @@ from views import TOKENS, parsed
 
 import attnlib as al
 from attncourse import EXERCISES, check
-from attncourse.chapters.n14 import tiled
-from attncourse.chapters.n14.exercises import on_long_texts
 from attncourse.engine.exercise import grows
+from attncourse.lessons.long_texts import tiled
+from attncourse.lessons.long_texts.exercises import on_long_texts
 from attnlib import live, svg
 from tools.build_notebooks import code_between
 

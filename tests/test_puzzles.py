@@ -36,10 +36,10 @@ from puzzle_answers import (
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, check, ships
 from attncourse import convoy as world
-from attncourse.chapters.n10.claims import Claim
-from attncourse.chapters.n10.puzzle import Answer, Puzzle
-from attncourse.chapters.n10.puzzle_mistakes import COMMON
 from attncourse.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, A, B, C, convoy
+from attncourse.lessons.program_a_head.claims import Claim
+from attncourse.lessons.program_a_head.puzzle import Answer, Puzzle
+from attncourse.lessons.program_a_head.puzzle_mistakes import COMMON
 from attnlib import colours, live
 from attnlib.live import frames
 from tools.build_notebooks import code_between, read_source

@@ -131,16 +131,18 @@ def test_the_tables_are_those_of_the_words_and_of_the_notebooks():
     assert teaching.votes() == SHEET, "Fix: python -m tools.teaching"
 
 
-def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(notebook):
+def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(number, notebook):
+    said = teaching.worded(next(entry for entry in SERIES if entry.number == number))
     for name in notebook.questions:
-        assert set(teaching.REPLIES["questions"][name]) == {"asked", *PREDICTIONS[name].options}, name
+        assert set(said[name]) == {"asked", *PREDICTIONS[name].options}, name
+        assert not teaching.REPLIES["questions"][name].items() & teaching.options(SOURCES[number])[name].items(), name
         (row,) = (line for line in SHEET.splitlines() if line.startswith(f"| `predict.{name}`: "))
         assert row.endswith("".join(f" {letter.upper()} __ %" for letter in PREDICTIONS[name].options) + " |")
     assert "__ %" not in GUIDE
 
 
 def test_the_answers_from_memory_are_listed(number):
-    if recall := RECALLS.get(f"before_{number}"):
+    if recall := RECALLS.get(f"before_{SOURCES[number].stem[3:]}"):
         answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
         assert f"*Before you start* (`predict.{recall.name}`): {answers}." in SHEET
 

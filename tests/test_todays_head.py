@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import attnlib as al
 from attncourse import EXERCISES, check, smollm
-from attncourse.chapters.n12 import todays_head
+from attncourse.lessons.todays_head import mistakes as todays_head
 from attncourse.real_model import stored
 from attncourse.training import previous_letter
 from attnlib import rotary

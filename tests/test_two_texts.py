@@ -12,7 +12,7 @@ from answers import Layer, named
 
 import attnlib as al
 from attncourse import check, dates
-from attncourse.chapters.n15 import translators
+from attncourse.lessons.two_texts import translators
 from attnlib.torch_layers import MultiHeadAttention
 from tools.build_notebooks import code_between
 from tools.record_results import causal_between, cells_of_the_translator

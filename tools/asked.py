@@ -16,14 +16,13 @@ from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
 from attncourse.engine.exercise import Number
 
 from .page import markdown
-from .series import ROOT
+from .series import OPTION, ROOT
 
 SCRIPT, STYLE = ((ROOT / "tools" / f"asked.{kind}").read_text("utf-8") for kind in ("js", "css"))
 GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
 STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
-OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 # Where the words about a result end, and those about what comes next begin.
 ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)  # cells for the reader's hands
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")

@@ -4,8 +4,8 @@ python -m tools.checks
 """
 
 from attncourse import EXERCISES, MISTAKES
-from attncourse.chapters.n10.puzzle import Puzzle
-from attncourse.chapters.n10.puzzle_mistakes import COMMON
+from attncourse.lessons.program_a_head.puzzle import Puzzle
+from attncourse.lessons.program_a_head.puzzle_mistakes import COMMON
 
 from .series import ROOT
 

@@ -122,7 +122,7 @@ def write_students(notebooks, folder):
         nbformat.write(student(notebook.source), folder / notebook.built.name)
     for package in (attnlib, attncourse):
         source = Path(package.__file__).parent
-        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__", "replies.toml"))
     project = NOTEBOOKS.parent
     for file in LICENCES:
         shutil.copy(project / file, folder)

@@ -12,8 +12,8 @@ from itertools import cycle, product
 
 import numpy as np
 
-from attncourse.chapters.n14 import tiled
-from attncourse.chapters.n16 import best_keys, in_groups
+from attncourse.lessons.less_to_keep import best_keys, in_groups
+from attncourse.lessons.long_texts import tiled
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE

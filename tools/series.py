@@ -15,6 +15,8 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
+# An option of a question in the text of a notebook: its letter, and what it says.
+OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 
 
 class Notebook(NamedTuple):
@@ -32,6 +34,10 @@ class Notebook(NamedTuple):
     @property
     def number(self):
         return self.name[:2]
+
+    @property
+    def slug(self):
+        return self.name[3:]
 
     @property
     def source(self):
@@ -89,8 +95,20 @@ def _entry(entry):
 
 
 SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
-# What a lecturer asks, and replies to each mistake.
-REPLIES = tomllib.loads((ROOT / "tools" / "replies.toml").read_text("utf-8"))
+
+
+def read_replies():
+    """Return what a lecturer asks, and replies to each mistake: {"questions": ..., "exercises": ...} of all lessons."""
+    found = {"questions": {}, "exercises": {}}
+    for notebook in SERIES:
+        path = ROOT / "attncourse" / "lessons" / notebook.slug / "replies.toml"
+        if path.exists():
+            for kind, words in tomllib.loads(path.read_text("utf-8")).items():
+                found[kind] |= words
+    return found
+
+
+REPLIES = read_replies()
 TAUGHT = [notebook for notebook in SERIES[1:] if not notebook.appendix]  # those with exercises
 
 

@@ -18,7 +18,7 @@ from .engine.exercise import Exercise
 from .engine.questions import Question, Recall
 from .mistakes.mistake import Mistake
 
-CHAPTERS: dict[str, ModuleType]
+LESSONS: dict[str, ModuleType]
 EXERCISES: dict[str, Exercise]
 PREDICTIONS: dict[str, Question]
 RECALLS: dict[str, Recall]

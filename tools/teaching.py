@@ -2,10 +2,14 @@
 
 python -m tools.teaching
 
-The words stand in tools/replies.toml; headings, titles and right letters come from the notebooks and from
-the questions; tests/test_teaching.py sees that the tables are up to date.
+The words stand in replies.toml of each lesson. Its [questions] say what the room hears: what is asked, and a short form
+of an option where that of the notebook is too long for it. Its [exercises] go by the name of the check (of a patient,
+with its number), then by mistake; several ids with one reply are joined by a comma. Of each: how the mistake shows, and
+what to reply. Headings, titles and right letters come from the notebooks and from the questions; tests/test_teaching.py
+sees that the tables are up to date.
 """
 
+import itertools
 import re
 
 from attncourse import PREDICTIONS, RECALLS
@@ -13,7 +17,7 @@ from attncourse import PREDICTIONS, RECALLS
 from .build_notebooks import read_source
 from .links import marked
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES, tagged
+from .series import OPTION, REPLIES, ROOT, SERIES, tagged
 
 GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\
@@ -40,6 +44,22 @@ def contents(notebook):
     return questions, exercises
 
 
+def options(source):
+    """Return {question: {letter: what the notebook says}} of all questions that stand before a result."""
+    found, cells = {}, read_source(source).cells
+    for above, cell in itertools.pairwise(cells):
+        if guess := re.match(r"(guess_\w+) = None", cell.source):
+            found[guess[1]] = {letter: " ".join(text.split()) for letter, text in OPTION.findall(above.source)}
+        elif question := re.search(r"^predict\.(\w+)\((guess_\w+)\)", cell.source, re.MULTILINE):
+            found[question[1]] = found.pop(question[2])
+    return found
+
+
+def worded(notebook):
+    """Return {question: what is asked, and each option by its letter} of a notebook, as the room hears it."""
+    return {name: said | REPLIES["questions"][name] for name, said in options(notebook.source).items()}
+
+
 def table(*rows):
     head, *rest = (f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
     return "\n".join([head, "|---" * len(rows[0]) + "|", *rest]) + "\n"
@@ -49,22 +69,22 @@ def votes():
     """Return the sheet of all questions, with blanks for the votes of a class."""
     found = [LEAD]
     for notebook in SERIES:
-        recall, (questions, _) = RECALLS.get(f"before_{notebook.number}"), contents(notebook)
+        recall, (questions, _) = RECALLS.get(f"before_{notebook.slug}"), contents(notebook)
         if recall or questions:
             found.append(f"## {notebook.number} · {notebook.title[0].upper()}{notebook.title[1:]}\n")
         if recall:
             right = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
             found.append(f"*Before you start* (`predict.{recall.name}`): {right}.\n")
         if questions:
-            found.append(asked(questions))
+            found.append(asked(questions, worded(notebook)))
     return "\n".join(found)
 
 
-def asked(questions):
-    """Return the table of the questions of a notebook, with blanks for the votes of a class."""
+def asked(questions, said):
+    """Return the table of the questions of a notebook, as the room hears them, with blanks for its votes."""
     rows = [("question", "options", "right, shown at", "split")]
     for name, heading in questions.items():
-        words, question = REPLIES["questions"][name], PREDICTIONS[name]
+        words, question = said[name], PREDICTIONS[name]
         options = "; ".join(f"{letter} {words[letter]}" for letter in question.options)
         split = " ".join(f"{letter.upper()} __ %" for letter in question.options)
         rows.append((f"`predict.{name}`: {words['asked']}", options, f"{question.right}, **{heading}**", split))

@@ -1,7 +1,7 @@
 """What an exercise is: a task, probes, the right answer, and every mistake that can be made in it.
 
 Here are four kinds: a `Number`, found without code, a `Design`, of which many are right, a `Function`, and a `Module`,
-which is a class of torch. A fifth, a head that is set by hand, is in chapters/n10/puzzle.py.
+which is a class of torch. A fifth, a head that is set by hand, is in lessons/program_a_head/puzzle.py.
 """
 
 import contextlib

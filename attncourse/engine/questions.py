@@ -72,7 +72,7 @@ class Revealed:
 
 
 class Recall(NamedTuple):
-    """Questions about earlier notebooks, answered together: ``predict.before_03("b", "a", "c")``."""
+    """Questions about earlier notebooks, answered together: ``predict.before_scaling("b", "a", "c")``."""
 
     name: str
     questions: tuple

@@ -24,8 +24,8 @@ MOST_ENTRIES = 10**6  # of an array; the largest right answer has some hundreds
 
 _array_equal, _isfinite = np.array_equal, np.isfinite  # a notebook may patch NumPy's own
 
-_PACKAGE = os.path.join(str(Path(__file__).parents[2]), "")  # attnlib
-_LIBRARIES = (_PACKAGE, os.path.join(os.path.dirname(os.__file__), ""), "<frozen ", "<__array_function__")
+_OURS = tuple(os.path.join(str(Path(__file__).parents[2] / name), "") for name in ("attnlib", "attncourse"))
+_LIBRARIES = (*_OURS, os.path.join(os.path.dirname(os.__file__), ""), "<frozen ", "<__array_function__")
 
 
 _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
@@ -136,14 +136,14 @@ def calls_into_libraries(names):
     def watch(frame, event, arg):  # runs at every call of the learner's code: the quickest question comes first
         if event == "call":
             code = frame.f_code
-            if code.co_name in names and code.co_filename.startswith(_PACKAGE):
+            if code.co_name in names and code.co_filename.startswith(_OURS):
                 seen.add(("attnlib", code.co_name))
             elif code.co_name in names and "scipy" in Path(code.co_filename).parts:
                 seen.add(("scipy", code.co_name))
         elif event == "c_call":
             of_torch = "torch", arg.__name__ if arg.__name__ in names else ""
             if of_torch not in seen and "torch" in (arg.__module__ or type(arg.__self__).__module__):
-                ours = frame.f_code.co_filename.startswith(_PACKAGE)
+                ours = frame.f_code.co_filename.startswith(_OURS)
                 seen.update(() if ours and not of_torch[1] else [of_torch])
 
     if sys.getprofile():  # %prun watches already, and one can

@@ -53,7 +53,7 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # - **c** in attention only
 
 # %%
-predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_by_hand(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## A bank that finds out what it is

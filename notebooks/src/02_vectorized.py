@@ -48,7 +48,7 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 # - **c** the features of a query and of a key
 
 # %%
-predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_vectorized(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## Four lines

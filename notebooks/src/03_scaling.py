@@ -44,7 +44,7 @@ flat
 # - **c** nothing changed, because softmax divides by the sum
 
 # %%
-predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_scaling(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## Her query has three features

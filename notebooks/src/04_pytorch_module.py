@@ -60,7 +60,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # - **c** her value
 
 # %%
-predict.before_04(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_pytorch_module(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Torch in one minute

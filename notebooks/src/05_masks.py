@@ -52,7 +52,7 @@ may_look
 # - **c** nothing
 
 # %%
-predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_masks(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · A head that never errs

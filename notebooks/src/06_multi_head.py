@@ -50,7 +50,7 @@ two_heads
 # - **c** 1
 
 # %%
-predict.before_06(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_multi_head(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Two questions, one row of weights

@@ -72,7 +72,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # - **c** 1/8
 
 # %%
-predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_bug_clinic(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## A · Too good to be true

@@ -98,7 +98,7 @@ N_TOKENS, N_POSITIONS, D = 10, 10, 32  # different tokens, positions, features
 # - **c** about 64
 
 # %%
-predict.before_08(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_train_and_look(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · A diagonal that is too dark

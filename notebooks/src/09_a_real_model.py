@@ -61,7 +61,7 @@ print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f
 # - **c** a weighted sum of values
 
 # %%
-predict.before_09(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_a_real_model(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## The model

@@ -73,7 +73,7 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 # - **c** its value
 
 # %%
-predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_program_a_head(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## A convoy

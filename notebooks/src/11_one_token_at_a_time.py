@@ -68,7 +68,7 @@ _ = ax.axis("off")
 # - **c** all but the first
 
 # %%
-predict.before_11(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · It writes

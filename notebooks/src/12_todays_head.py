@@ -48,7 +48,7 @@ arrows
 # - **c** 256
 
 # %%
-predict.before_12(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_todays_head(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · A position is an angle

@@ -12,7 +12,7 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, mine, predict, smollm
-from attncourse.chapters.n13 import PATIENTS
+from attncourse.lessons.it_speaks import PATIENTS
 from attncourse.views import block, fetch_button, head_map
 from attnlib import live, plot
 
@@ -98,7 +98,7 @@ print("\n".join(fill(line, 68) for line in answer.splitlines()))
 # - **c** another key gets the largest weight
 
 # %%
-predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_it_speaks(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## What is in the box

@@ -55,7 +55,7 @@ view
 # - **c** a causal mask
 
 # %%
-predict.before_14(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_long_texts(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Three things for a query

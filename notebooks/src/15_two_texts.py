@@ -14,7 +14,7 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, dates, mine, predict
-from attncourse.chapters.n15 import translators
+from attncourse.lessons.two_texts import translators
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY
 
@@ -88,7 +88,7 @@ _ = ax.axis("off")
 # - **c** values only
 
 # %%
-predict.before_15(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_two_texts(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Who asks, and who answers

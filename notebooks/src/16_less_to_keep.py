@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 
 import attnlib as al
 from attncourse import check, predict, smollm
-from attncourse.chapters.n16 import best_keys, in_groups
+from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.views import fetch_button
 from attnlib import live, plot
 from attnlib.colours import BELOW, KEY
@@ -68,7 +68,7 @@ _ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate b
 # - **c** 6, and nine rows of weights
 
 # %%
-predict.before_16(None, None, None)  # a letter each: "a", "b" or "c"
+predict.before_less_to_keep(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
 # ## 1 · Who judges

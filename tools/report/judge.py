@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from attncourse import EXERCISES
-from attncourse.chapters.n10.puzzle import Puzzle
 from attncourse.engine import describe
 from attncourse.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, judged
 from attncourse.engine.sandbox import TimeUp, time_limit
+from attncourse.lessons.program_a_head.puzzle import Puzzle
 from attncourse.mine import names_used
 
 from .apart import NoAnswer, Recorded, Replayed, apart

@@ -1,5 +1,0 @@
-"""Notebook 08, train and look."""
-
-from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
-
-__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]

@@ -1,5 +1,0 @@
-"""Notebook 10, program a head."""
-
-from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
-
-__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]

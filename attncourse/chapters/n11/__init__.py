@@ -1,5 +1,0 @@
-"""Notebook 11, one token at a time."""
-
-from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
-
-__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]

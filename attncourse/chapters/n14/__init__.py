@@ -1,7 +1,0 @@
-"""Notebook 14, long texts."""
-
-from .exercises import EXERCISES, QUESTIONS, RECALL
-from .mistakes import OWN
-from .tiles import tiled
-
-__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL", "tiled"]

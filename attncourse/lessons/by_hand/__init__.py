@@ -1,0 +1,7 @@
+"""By hand: one query, three products."""
+
+from .exercises import EXERCISES
+from .mistakes import MISTAKES
+from .questions import QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]

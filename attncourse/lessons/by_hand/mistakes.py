@@ -1,0 +1,156 @@
+"""The mistakes that only By hand knows."""
+
+from ...mistakes.mistake import Mistake
+
+MISTAKES = (
+    Mistake(
+        "counted_from_one",
+        behaves_as_if="it belongs to the token before the one asked for",
+        symptom="Words are counted from 0: Anna is token 0, so Ben is token 2 and she is token 3.",
+        hint="Which index does the fourth word have, if the first word has 0?",
+        then="It has 3: she is x[3], and her query is Q[3].",
+    ),
+    Mistake(
+        "wrong_token",
+        behaves_as_if="it belongs to another token than the one asked for",
+        symptom="Every token has a query, a key and a value of its own.",
+        hint="Which row of x is the token that is asked for?",
+        then="Anna is row 0 and she is row 3, in x as in Q, K and V.",
+    ),
+    Mistake(
+        "wrong_projection",
+        behaves_as_if="the right token was multiplied by another matrix",
+        symptom="W_Q gives its query and W_V its value; a key comes from W_K.",
+        hint="Which of W_Q, W_K and W_V makes this vector?",
+        then="A key is asked for: take the matrix that has K in its name.",
+    ),
+    Mistake(
+        "feature_left_out",
+        behaves_as_if="a feature had been left out",
+        symptom="A dot product adds up the products of all features. One feature alone gives fewer or smaller numbers.",
+        hint="Which features of the token, or of its query, are not 0?",
+        then="There are two of them. Take the product of each, and add.",
+    ),
+    Mistake(
+        "feature_or_token",
+        behaves_as_if="one feature of Anna had been left out, or it belongs to another token",
+        symptom="A name alone is the key of Ben, and female alone is the key of she. Anna is both.",
+        hint="Which row of x is Anna, and which of its numbers are not 0?",
+        then="It is row 0. Two of its features have a number in W_K: add their rows of W_K.",
+    ),
+    Mistake(
+        "feature_or_column",
+        behaves_as_if="the first feature of her query had been left out, or queries and keys had changed places",
+        symptom="Both give these four numbers: her query without what is sought first, and the column of she in the "
+        "scores.",
+        hint="Is the first number of her query 0? And does row 3 of Q meet the rows of K, or row 3 of K the rows of Q?",
+        then="It is not 0: take all products. Her query is Q[3], and it meets every row of K.",
+    ),
+    Mistake(
+        "query_met_others",
+        behaves_as_if="the vectors that were compared are not the query and the keys",
+        symptom="A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
+        hint="Which two matrices do the two vectors of your dot product come from?",
+        then="One vector is a row of Q, and the others are all rows of K.",
+    ),
+    Mistake(
+        "powers_of_two",
+        behaves_as_if="powers of 2 had been taken, where powers of e belong",
+        symptom="The row sums to 1, but it is too pale: one point of score doubles the weight, where it should give e "
+        "= 2.72 times as much.",
+        hint="What does math.exp(1) return, and what is 2**1?",
+        then="Softmax takes powers of e: write math.exp(s) in place of 2**s.",
+    ),
+    Mistake(
+        "exp_of_zero",
+        behaves_as_if="exp(0) were 0",
+        symptom="The key with the score 0 then gets no weight, and all others get a little too much.",
+        hint="What is a number to the power of 0?",
+        then="It is 1, of e as well. So the score 0 adds 1 to the sum.",
+    ),
+    Mistake(
+        "too_few_digits",
+        behaves_as_if="the weights were right, with too few digits",
+        symptom="Four decimals are asked for. A weight that is rounded here moves the output later.",
+        hint="Give four decimals.",
+        then="Do not round before the end: in Python round(weight, 4) comes last.",
+    ),
+    Mistake(
+        "in_per_cent",
+        behaves_as_if="the weights were right, in per cent",
+        symptom="They sum to 100. Weights sum to 1.",
+        hint="What is 84 per cent as a share of 1?",
+        then="Divide each number by 100.",
+    ),
+    Mistake(
+        "turned_round",
+        behaves_as_if="the right numbers stood in reverse order",
+        symptom="Each number then counts for another word, or another feature.",
+        hint="What does your first number belong to?",
+        then="The order is that of the words, Anna first. In a key or an output it is that of its features.",
+    ),
+    Mistake(
+        "divided_by_largest",
+        behaves_as_if="all were divided by the largest of them, not by the sum",
+        symptom="The largest weight is then 1, and the row sums to more.",
+        hint="What do the weights of one query have to sum to?",
+        then="To 1. So divide by the sum of the exponentials.",
+    ),
+    Mistake(
+        "column_instead_of_row",
+        behaves_as_if="it is a column, where a row is asked for",
+        symptom="A column holds one feature of all tokens. All features of one token are a row.",
+        hint="One row is one token.",
+        then="Take the whole row of the token that is asked for, as many numbers as there are columns.",
+    ),
+    Mistake(
+        "looks_for_itself",
+        behaves_as_if="every word looked for what it is",
+        symptom="Then W_Q is W_K, and a word finds itself, as by likeness alone.",
+        hint="What does a pronoun look for, if not for pronouns?",
+        then="A pronoun looks for a name: its number belongs in the column in which names are found.",
+    ),
+    Mistake(
+        "wish_too_faint",
+        behaves_as_if="every query pointed to the right word, but one or more were too small to take 0.9 from it",
+        symptom="What counts is the distance to the next score: 4 over 1.73 becomes 2.3, and takes 0.77 beside three "
+        "zeros.",
+        hint="The direction is right. What would a query three times as large do to the distances between scores?",
+        then="It makes them three times as large. Make the numbers of W_Q larger until 0.9 is reached.",
+    ),
+    Mistake(
+        "any_name",
+        behaves_as_if="a word looked for a name, whoever it is",
+        symptom="Anna and Ben are both found as names, with the same score.",
+        hint="In what do the keys of Anna and of Ben differ?",
+        then="Anna's key has a 1 for female, and Ben's has a 0. The middle column of W_Q can prefer one of them.",
+    ),
+    Mistake(
+        "subject_for_object",
+        behaves_as_if="the verb looked for the one who saw, where the one who was seen is wanted",
+        symptom="The verb finds Anna. Whoever was seen is the other name, and nothing in its key is female.",
+        hint="With which sign does a number in W_Q make a score smaller?",
+        then="With a minus. In the middle column of the verb's row it makes Anna's score the smaller one.",
+    ),
+    Mistake(
+        "one_wish_for_all",
+        behaves_as_if="everybody looked for a name, Anna and Ben, too",
+        symptom="Anna and Ben are names themselves, so they find names: each other, or themselves.",
+        hint="What should row 0, that of a name, look for?",
+        then="For the verb: its number belongs in the column in which verbs are found.",
+    ),
+    Mistake(
+        "looks_for_nothing",
+        behaves_as_if="a word looked for nothing",
+        symptom="A query of zeros scores 0 with every key, so the word takes from all words alike.",
+        hint="Which rows of W_Q become the query of this word?",
+        then="Those of its features. At least one of these rows needs a number that is not 0.",
+    ),
+    Mistake(
+        "wish_turned_round",
+        behaves_as_if="every sign in W_Q were turned round",
+        symptom="The right word then has the smallest score of the row, and gets the smallest weight.",
+        hint="What sign must a score have to beat zeros?",
+        then="A positive one: exchange plus and minus everywhere.",
+    ),
+)

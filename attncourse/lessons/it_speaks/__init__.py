@@ -1,0 +1,7 @@
+"""It speaks: a language model, and what its heads do."""
+
+from .exercises import EXERCISES, PATIENTS
+from .mistakes import MISTAKES
+from .questions import QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "MISTAKES", "PATIENTS", "QUESTIONS", "RECALL"]

@@ -1,0 +1,39 @@
+"""The questions of Less to keep: before a result, and from memory. Their text stands in the notebook."""
+
+from ...engine.questions import Question
+
+QUESTIONS = (
+    Question("shared_by_all_keys", right="c", tempting="a").because(
+        a="Large is not yet useful. What all keys share adds the same number to each score of a row.",
+        b="Nothing of it is seen: the loss is the same to four digits.",
+        c="It adds q·c to each score of a row, and a shift of a row changes no weight (notebook 02).",
+    ),
+    Question("scale_per_feature", right="a", tempting="c").because(
+        a="The stripes are features that are large, or far from 0, in every token. A scale of its own fits each.",
+        b="In 3 and 2 bits a scale for each feature makes values worse on all three texts.",
+        c="Values have hardly any stripes. In 3 bits a scale for each feature costs them on all three texts.",
+    ),
+    Question("whose_directions", right="b", tempting="c").because(
+        a="They are not the same: a matrix may stretch directions into which no token ever points.",
+        b="What is kept are the directions in which keys and values really lie, and those of another text are similar.",
+        c="It was another text, and yet it serves: keys and values of two texts lie in nearly the same directions.",
+    ),
+)
+
+RECALL = (
+    Question("window_needs_first", right="c", tempting="a").because(
+        a="One token more hardly helps: the loss falls by less than 0.5.",
+        b="The mask allows it, and positions go on as before.",
+        c="Many heads park on the first token. Without it their weight falls on words that should not get it.",
+    ),
+    Question("value_not_rotated", right="a", tempting="b").because(
+        a="Only queries and keys meet in a score, so only they are rotated. Values are mixed as they are.",
+        b="Then an output would depend on where in the text its words stand. Notebook 13 lists that as a mistake.",
+        c="Nothing has to be undone: a value was never rotated.",
+    ),
+    Question("vectors_of_a_token", right="b", tempting="a").because(
+        a="Several heads of queries share one head of keys and values, and queries are not kept.",
+        b="A key and a value in each of three heads.",
+        c="Weights are used once and forgotten. What is asked for again are keys and values.",
+    ),
+)

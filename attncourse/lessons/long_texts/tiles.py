@@ -1,0 +1,125 @@
+"""Attention in tiles, and its steps. What goes wrong in them: mistakes.py."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ...engine.steps import Steps, swap
+
+
+def tiled(query, key, value, attn_mask=None, block=64):
+    """Scaled dot-product attention that holds the scores of one tile at a time, `block` queries by `block` keys.
+
+    Parameters
+    ----------
+    query, key, value : ndarray, (..., n_q, d_k), (..., n_k, d_k), (..., n_k, d_v)
+    attn_mask : ndarray of bool, (n_q, n_k), optional
+        True = may attend. Tiles in which it allows nothing are skipped.
+    block : int
+
+    Returns
+    -------
+    ndarray, (..., n_q, d_v)
+        A query that may attend to no key gets 0.
+
+    Notes
+    -----
+    Derived in notebook 14. Sources: Milakov and Gimelshein 2018; Dao et al. 2022.
+
+    Examples
+    --------
+    >>> x = np.eye(3)
+    >>> tiled(x, x, x, np.tri(3, dtype=bool), block=2)[0]
+    array([1., 0., 0.])
+    """
+    output = np.zeros((*query.shape[:-1], value.shape[-1]), value.dtype)
+    for i in range(0, query.shape[-2], block):
+        q, largest, total, sums = query[..., i : i + block, :] / query.shape[-1] ** 0.5, -np.inf, 0.0, 0.0
+        for j in range(0, key.shape[-2], block):
+            allowed = np.True_ if attn_mask is None else attn_mask[i : i + block, j : j + block]
+            if allowed.any():
+                scores = np.where(allowed, q @ swap(key[..., j : j + block, :]), -np.inf)  # (..., block, block)
+                new = np.maximum(largest, scores.max(axis=-1, keepdims=True))
+                finite = np.where(np.isneginf(new), 0, new)  # a row without any key so far
+                factor, e = np.exp(largest - finite), np.exp(scores - finite)
+                total = factor * total + e.sum(axis=-1, keepdims=True)
+                largest, sums = new, factor * sums + e @ value[..., j : j + block, :]
+        output[..., i : i + block, :] = sums / np.where(total == 0, 1, total)
+    return output
+
+
+class OnlineSteps(Steps):
+    """Softmax tile by tile: the running maximum, and what is done to the sum and the output when it rises."""
+
+    begin = -np.inf
+    running = staticmethod(lambda before, s: np.maximum(before, s.max(axis=-1, keepdims=True)))  # the maximum so far
+    guarded = staticmethod(lambda m: np.where(np.isneginf(m), 0.0, m))  # subtracted: a row without any key has no m
+    factor = staticmethod(lambda before, m: np.exp(before - m))  # by which everything so far is multiplied
+    new_terms = staticmethod(lambda s, before, m: np.exp(s - m))
+    keep_sum = keep_output = staticmethod(lambda factor: factor)
+    carried = staticmethod(lambda m: m)  # to the next tile
+    normalised = staticmethod(lambda output, total: output)  # after each tile
+    divided = staticmethod(lambda output, total: output / np.where(total == 0, 1, total))  # at the end
+
+    @cached_property
+    def online(self):
+        before, total, output = self.begin, 0.0, 0.0
+        for s, v in self.tiles:
+            largest = self.running(before, s)
+            subtracted = self.guarded(largest)
+            factor, e = self.factor(before, subtracted), self.new_terms(s, before, subtracted)
+            total = self.keep_sum(factor) * total + e.sum(axis=-1, keepdims=True)
+            output = self.normalised(self.keep_output(factor) * output + e @ v, total)
+            before = self.carried(largest)
+        return self.divided(output, total)
+
+
+class TiledSteps(OnlineSteps):
+    """A whole attention in tiles, of queries and of keys."""
+
+    visited = staticmethod(np.any)  # from what the mask of a tile allows
+
+    # The first rows of tiles, of so many queries or keys.
+    starts = cached_property(lambda s: lambda n, axis: range(0, n, s.block))
+
+    @cached_property
+    def in_tiles(self):
+        output = np.zeros((*self.q.shape[:-1], self.v.shape[-1]))
+        for i in self.starts(self.q.shape[-2], "queries"):
+            rows = slice(i, i + self.block)
+            keys = [slice(j, j + self.block) for j in self.starts(self.k.shape[-2], "keys")]
+            tiles = [
+                (self.masked_scores[..., rows, now], self.v[..., now, :])
+                for now in keys
+                if self.mask is None or self.visited(self.allowed[rows, now])
+            ]
+            if tiles:
+                output[..., rows, :] = type(self)(tiles=tiles).online
+        return output
+
+
+class MergeSteps(Steps):
+    """What several workers found, each of its own keys: their shares of the whole, (w, n)."""
+
+    @cached_property
+    def subtracted(self):
+        largest = self.lse.max(axis=0)
+        return np.where(np.isneginf(largest), 0.0, largest)
+
+    share_of = cached_property(lambda s: np.exp(s.lse - s.subtracted))
+    whole = cached_property(lambda s: s.share_of.sum(axis=0))
+    shares = cached_property(lambda s: s.share_of / np.where(s.whole == 0, 1, s.whole))
+    merged = cached_property(lambda s: (s.shares[..., None] * s.outputs).sum(axis=0))
+
+
+class ScheduleSteps(Steps):
+    """Which tiles of a causal map are visited."""
+
+    tiles_of = cached_property(lambda s: lambda b: np.arange(0, s.n, b))
+    # The first query of each row of tiles, and the first key of each column.
+    first = cached_property(lambda s: (s.tiles_of(s.b_q)[:, None], s.tiles_of(s.b_k)))
+
+    @cached_property
+    def visits(self):
+        query, key = self.first
+        return key <= query + self.b_q - 1

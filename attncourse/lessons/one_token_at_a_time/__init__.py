@@ -1,0 +1,7 @@
+"""One token at a time: decoding, and its cache."""
+
+from .exercises import EXERCISES
+from .mistakes import MISTAKES
+from .questions import QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]

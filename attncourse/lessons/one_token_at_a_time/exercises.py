@@ -1,0 +1,87 @@
+"""The exercises of One token at a time, and the inputs on which they are tried."""
+
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
+from ...writer.grammar import BEGINNING_SAYS, judge_beginning
+from . import decoding
+
+EXERCISES = (
+    Function(
+        "window_mask",
+        "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and the window - 1 tokens before it.",
+        (
+            "Give each query its place in the sequence: the last one is the last token.",
+            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
+            " Join the two conditions with &, each in brackets.",
+        ),
+        probes=decoding.window_probes(),
+        **asked("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
+    ),
+    Function(
+        "grouped_attention",
+        "grouped_attention(query, key, value, attn_mask=None, attention=...) -> (..., h, n_q, d_v): query (..., h, "
+        "n_q, d_k), key (..., g, n_k, d_k), value (..., g, n_k, d_v), g divides h; the first h / g heads of queries "
+        "use the first head of keys and values, the next h / g the second. attention(query, key, value, attn_mask) "
+        "does the rest.",
+        (
+            "Give every head of queries a head of keys and values; then it is plain attention.",
+            "Counted from 0, head i uses number i // (h // g).",
+            "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
+        ),
+        probes=decoding.grouped_probes(),
+        **asked("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
+        kept=Kept("grouped_attention", "attncourse.smollm.grouped_attention"),
+    ),
+    decoding.InChunks(
+        "decode_step",
+        "decode_step(query, key, value, past, attention) -> (output, (keys, values)). query (h, n, d_k), key (g, n, "
+        "d_k) and value (g, n, d_v) are those of the new tokens, past = (keys, values) those of the tokens before, "
+        "with 0 rows at the start. output (h, n, d_v) equals what attention(query, key, value, mask) gives of all "
+        "tokens at once under a causal mask.",
+        (
+            "Put the new keys and values behind the old ones, and attend to all. The `attention` handed to you is that "
+            "of 11.2: give it the g heads as they are.",
+            "The tokens are the axis before the last one: np.concatenate([old, new], axis=-2).",
+            "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
+        ),
+        probes=decoding.decoding_probes(),
+        given=lambda query, key, value, past, attention: {
+            "asked": query,
+            "new": (key, value),
+            "past": past,
+            "attention": attention,
+        },
+        result=lambda s: s.returned,
+        axes=OUTPUT_AXES,
+        steps=decoding.Decoding,
+        kept=Kept("decode_step", "attncourse.smollm.decode_step"),
+    ),
+    Function(
+        "accept_draft",
+        "accept_draft(logits, draft, past) -> (new, past). logits (m + 1, words): what comes after the newest token, "
+        "and after each of the m tokens of the draft, a list. past: (keys, values) of each layer, (g, n, d); the last "
+        "m rows are the draft's. new: the longest beginning of the draft that the model would have written, greedily, "
+        "and the model's own token after it. The new past is without the rows of the draft's other tokens.",
+        (
+            "logits.argmax(axis=-1) is what the model would have written, one token more than the draft has.",
+            "Go along the draft as long as it is what the model chose, and count.",
+            "With `agreed` tokens accepted, new is chosen[:agreed + 1], and m - agreed rows go from the end.",
+        ),
+        probes=decoding.checking_probes(),
+        **asked("accepted", "logits draft past", of=decoding.Checking),
+        judge=decoding.judge_accepted,
+    ),
+    Design(
+        "out_of_reach",
+        "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
+        "whether the verb is singular or plural. One string; words of the grammar.",
+        (
+            "One layer with a window of 3 looks 2 places back. How far do two layers look?",
+            "The subject must stand at least five places back from the last word: four words or more between the two.",
+            "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
+        ),
+        judge=judge_beginning,
+        names=tuple(BEGINNING_SAYS),
+    ),
+)

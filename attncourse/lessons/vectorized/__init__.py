@@ -1,0 +1,7 @@
+"""Vectorized: all queries at once."""
+
+from .exercises import EXERCISES
+from .mistakes import MISTAKES
+from .questions import QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]
