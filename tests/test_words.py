@@ -138,7 +138,7 @@ def canonical(tree):
 
 
 def behind_right(path):
-    """Return the trees of RIGHT and NEAR of a lesson's answers, and of the functions and classes that they are made of."""
+    """Return the trees of RIGHT and NEAR in the file of a lesson, and of all that they are made of."""
     body = [*ast.parse((TESTS / "answers.py").read_text("utf-8")).body, *ast.parse(path.read_text("utf-8")).body]
     made = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     made |= {ast.unparse(node.targets[0]): node for node in body if isinstance(node, ast.Assign)}
