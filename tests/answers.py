@@ -1,10 +1,11 @@
-"""Answers as learners hand them in, for the tests of the checks."""
+"""What the answers of several lessons are made of, and how a test hands one in."""
 
 import contextlib
 import copy
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import attnlib as al
@@ -102,118 +103,91 @@ def student(scale="np.sqrt(q.shape[-1])", softmax="al.softmax(s)", mask="np.wher
     return attention
 
 
-def masked_softmax(fill=-np.inf, softmax=al.softmax, mask=lambda m: m):
-    return lambda s, m=None: softmax(s if m is None else np.where(mask(m), s, fill))
+def loops(query, key, value, attn_mask=None):
+    lead = query.shape[:-2]
+    n_q, n_k, d_k = query.shape[-2], key.shape[-2], query.shape[-1]
+    out = np.zeros((*lead, n_q, value.shape[-1]))
+    allowed = np.ones((*lead, n_q, n_k), bool) if attn_mask is None else np.broadcast_to(attn_mask, (*lead, n_q, n_k))
+    for at in np.ndindex(*lead):
+        for i in range(n_q):
+            keys = [j for j in range(n_k) if allowed[(*at, i, j)]]
+            scores = [sum(query[at][i] * key[at][j]) / d_k**0.5 for j in keys]
+            e = [np.exp(s - max(scores)) for s in scores]
+            for j, w in zip(keys, e, strict=True):
+                out[(*at, i)] += w / sum(e) * value[at][j]
+    return out
 
 
-def multi_head(
-    q="split(query @ W_Q)",
-    k="split(key @ W_K)",
-    v="split(value @ W_V)",
-    scale="d_k ** 0.5",
-    mask="m[:, None]",
-    softmax="al.softmax(s)",
-    out="merge(w @ v) @ W_O",
-    split="np.swapaxes(x.reshape(*x.shape[:-1], h, -1), -2, -3)",
-    merge="np.swapaxes(x, -2, -3).reshape(*x.shape[:-3], x.shape[-2], -1)",
-):
-    """Return multi-head attention from the lines a student would write."""
+def einsum(query, key, value, attn_mask=None):
+    scores = np.einsum("...qd,...kd->...qk", query, key) / np.sqrt(query.shape[-1])
+    return np.einsum("...qk,...kd->...qd", log_sum_exp(scores, attn_mask), value)
 
-    def attention(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
-        names = dict(np=np, al=al, query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, h=h)
-        names["split"] = lambda x: eval(split, names | {"x": x})
-        names["merge"] = lambda x: eval(merge, names | {"x": x})
-        names["d_k"] = W_Q.shape[-1] // h
-        names |= {name: eval(line, names) for name, line in (("q", q), ("k", k), ("v", v))}
-        names["s"] = names["q"] @ np.swapaxes(names["k"], -1, -2) / eval(scale, names)
-        if m is not None:
-            names["m"] = m
-            names["s"] = np.where(m if m.ndim == 2 else eval(mask, names), names["s"], -np.inf)
-        names["w"] = eval(softmax, names)
-        return eval(out, names)
+
+def log_sum_exp(scores, attn_mask=None):
+    if attn_mask is not None:
+        scores = np.where(attn_mask, scores, -np.inf)
+    m = np.max(scores, axis=-1, keepdims=True)
+    m = np.where(np.isinf(m), 0, m)
+    with np.errstate(divide="ignore"):
+        lse = m + np.log(np.exp(scores - m).sum(axis=-1, keepdims=True))
+    return np.exp(scores - np.where(np.isinf(lse), 0, lse))
+
+
+def finite_fill_with_dead_rows(scores, attn_mask=None):
+    if attn_mask is None:
+        return al.softmax(scores)
+    weights = al.softmax(np.where(attn_mask, scores, -1e9))
+    return np.where(np.any(attn_mask, axis=-1, keepdims=True), weights, 0)
+
+
+def attention_with(weights, scale_query=False):
+    def attention(query, key, value, attn_mask=None):
+        root = np.sqrt(query.shape[-1])
+        if scale_query:
+            return weights((query / root) @ np.swapaxes(key, -1, -2), attn_mask) @ value
+        return weights(query @ np.swapaxes(key, -1, -2) / root, attn_mask) @ value
 
     return attention
 
 
-class SelfAttention(nn.Module):
-    """Right; the tests below change one method."""
-
-    def __init__(self, d_in, d_k, d_v=None):
-        super().__init__()
-        self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
-        self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
-
-    def forward(self, x, *, attn_mask=None):
-        scores = self.scale(self.W_Q(x) @ self.W_K(x).mT)
-        if attn_mask is not None:
-            scores = scores.masked_fill(~attn_mask, -torch.inf)
-        weights = self.weigh(scores)
-        return self.mix(weights, self.W_V(x)), weights
-
-    def scale(self, scores):
-        return scores / self.W_Q.out_features**0.5
-
-    def weigh(self, scores):
-        return scores.softmax(-1).nan_to_num()
-
-    def mix(self, weights, values):
-        return weights @ values
+def mask_before_scale(query, key, value, attn_mask=None):
+    scores = query @ np.swapaxes(key, -1, -2)
+    if attn_mask is not None:
+        scores = np.where(attn_mask, scores, -np.inf)
+    return al.softmax(scores / np.sqrt(query.shape[-1])) @ value
 
 
-class Layer(nn.Module):
-    """The learner's module of 6.4, one method per line that can go wrong."""
-
-    def __init__(self, embed_dim, num_heads):
-        super().__init__()
-        self.d, self.h = embed_dim, num_heads
-        self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
-
-    def split(self, x):
-        return x.unflatten(-1, (self.h, -1)).transpose(-2, -3)
-
-    def divisor(self):
-        return (self.d // self.h) ** 0.5
-
-    def fill(self, scores, mask):
-        return scores.masked_fill(~mask, -torch.inf)
-
-    def softmax(self, scores):
-        return scores.softmax(-1).nan_to_num()
-
-    def give(self, out, weights, query):
-        return self.W_O(out), weights
-
-    def forward(self, query, key=None, value=None, *, attn_mask=None):
-        key = query if key is None else key
-        value = key if value is None else value
-        q, k, v = self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
-        scores = q @ k.transpose(-1, -2) / self.divisor()
-        if attn_mask is not None:
-            scores = self.fill(scores, attn_mask if attn_mask.ndim == 2 else attn_mask[:, None])
-        weights = self.softmax(scores)
-        return self.give((weights @ v).transpose(-2, -3).flatten(-2), weights, query)
+def torch_inside(query, key, value, attn_mask=None):
+    q, k, v = (torch.tensor(x) for x in (query, key, value))
+    mask = None if attn_mask is None else torch.tensor(attn_mask)
+    return torch.nan_to_num(F.scaled_dot_product_attention(q, k, v, mask)).numpy()
 
 
-def layer(**methods):
-    return type("Layer", (Layer,), methods)
+ATTENTIONS = [
+    loops,
+    einsum,
+    mask_before_scale,
+    torch_inside,
+    al.scaled_dot_product_attention,
+    attention_with(log_sum_exp),
+    attention_with(finite_fill_with_dead_rows, scale_query=True),
+]
 
 
-PARTS = "queries", "keys", "values"
+def back(n_q, n_k):
+    return np.arange(n_k - n_q, n_k)[:, None]
 
 
-def patch_by_branches(layer, x, written, part):
-    if part == "queries":
-        return layer(x - written, x, x)
-    if part == "keys":
-        return layer(x, x - written, x)
-    return layer(x, x, x - written)
+def by_where(q, k, v, m=None):
+    s = q @ np.swapaxes(k, -1, -2) * q.shape[-1] ** -0.5
+    m = np.ones_like(s, bool) if m is None else np.broadcast_to(m, s.shape)
+    e = np.exp(s - s.max(-1, keepdims=True, where=m, initial=-1e300), where=m, out=np.zeros_like(s))
+    total = e.sum(-1, keepdims=True)
+    return np.divide(e, total, where=total > 0, out=np.zeros_like(e)) @ v
 
 
-def patch_by_position(layer, x, written, part):
-    three = [x, x, x]
-    three[PARTS.index(part)] = x - written
-    return layer(*three)
-
-
-def patch_by_factor(layer, x, written, part):
-    return layer(*(x + (part == name) * -1 * written for name in PARTS))
+def added(q, k, v, m=None):
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[-1])
+    with np.errstate(divide="ignore"):
+        s = s if m is None else s + np.log(m)
+    return np.nan_to_num((e := np.exp(s - s.max(-1, keepdims=True))) / e.sum(-1, keepdims=True)) @ v

@@ -124,7 +124,7 @@ def test_outputs_are_kept_only_where_nothing_has_changed_that_they_depend_on(hou
 def test_a_new_module_counts_but_not_in_a_folder_that_was_not_imported(house, capsys):
     (house.root / "attncourse" / "clinic" / "other.py").touch()
     assert build(house, capsys) == "outputs kept"
-    (house.root / "attncourse" / "chapters" / "n99.py").touch()  # the catalogue looks for them
+    (house.root / "attncourse" / "lessons" / "masks" / "other.py").touch()  # the catalogue imports all lessons
     assert build(house, capsys) == "run, for modules"
 
 

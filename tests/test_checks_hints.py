@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from answers import student
-from puzzle_answers import RIGHT, TABLE, flags
+from lessons.program_a_head import RIGHT, TABLE, flags
 
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, check

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from answers import SelfAttention, right
+from answers import right
+from lessons.pytorch_module import SelfAttention
 from torch import nn
 
 import attnlib as al

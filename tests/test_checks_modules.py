@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 import torch
-from answers import Layer, SelfAttention
+from lessons.multi_head import Layer
+from lessons.pytorch_module import SelfAttention
 from torch import nn
 
 import attnlib as al

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-import answers_16
 import numpy as np
 import pytest
+from lessons.less_to_keep import keys_made, latent
 
 import attnlib as al
 from attncourse import check, smollm
@@ -21,16 +21,10 @@ APART, GROUPS = "stripes away, per token", "keys per feature, groups"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
 
 
-@pytest.mark.parametrize("exercise, id, answer", answers_16.WRONG)
-def test_a_mistake_in_keeping_less_is_named(exercise, id, answer):
-    verdict = getattr(check, exercise)(answer)
-    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
-
-
 def test_keys_and_values_of_a_latent_may_not_be_made():
     for answer in (
-        answers_16.keys_made,
-        lambda q, c, W_UK, W_UV, m=None: answers_16.latent()(q, c, W_UK, W_UV, m) + 0 * (c @ W_UK).sum(),
+        keys_made,
+        lambda q, c, W_UK, W_UV, m=None: latent()(q, c, W_UK, W_UV, m) + 0 * (c @ W_UK).sum(),
     ):
         verdict = check.latent_attention(answer)
         assert verdict.state == "wrong" and "Fix: multiply the query by W_UK" in verdict.message, verdict

@@ -4,17 +4,16 @@ import ast
 import re
 from functools import partial
 
-import answers_14
 import numpy as np
 import pytest
 import torch
-from answers import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lessons import long_texts
 from views import TOKENS, parsed
 
 import attnlib as al
-from attncourse import EXERCISES, check
+from attncourse import check
 from attncourse.engine.exercise import grows
 from attncourse.lessons.long_texts import tiled
 from attncourse.lessons.long_texts.exercises import on_long_texts
@@ -71,9 +70,9 @@ def test_any_mask_in_tiles_is_attention(n_q, n_k, block, allowed, seed):
 
 def test_memory_of_tiles_is_constant_and_the_maps_is_not():
     of = partial(partial, on_long_texts)
-    assert not grows(of(tiled)) and not grows(of(answers_14.keys_outside))
-    assert grows(of(answers_14.whole_map)) and grows(of(answers_14.keys_only))
-    verdict = check.tiled(answers_14.whole_map)
+    assert not grows(of(tiled)) and not grows(of(long_texts.keys_outside))
+    assert grows(of(long_texts.whole_map)) and grows(of(long_texts.keys_only))
+    verdict = check.tiled(long_texts.whole_map)
     assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 
 
@@ -81,7 +80,7 @@ def test_what_fails_on_a_long_text_alone_is_wrong_and_not_an_error_of_the_check(
     def short_only(query, key, value, attn_mask=None, block=64):
         if len(query) > 100:
             raise ValueError("too long")
-        return answers_14.keys_outside(query, key, value, attn_mask, block)
+        return long_texts.keys_outside(query, key, value, attn_mask, block)
 
     verdict = check.tiled(short_only)
     assert verdict.state == "wrong" and "raises ValueError: too long" in verdict.message, verdict
@@ -94,7 +93,7 @@ def test_an_answer_in_torch_is_right_and_none_is_said_to_be_attnlibs():
 
     assert check.tiled(in_torch).state == "right"
     check.tiled.__dict__.pop("expected", None)  # as in a fresh kernel, where the right results are not known yet
-    verdict = check.tiled(answers_14.keys_outside)
+    verdict = check.tiled(long_texts.keys_outside)
     assert verdict.state == "right" and "attnlib" not in verdict.message, verdict
 
 
@@ -106,7 +105,7 @@ def test_parts_of_any_length_are_merged(notebook, lengths, seed):
     ends = np.cumsum(lengths)
     parts = [notebook["part"](q, k[e - m : e], v[e - m : e]) for m, e in zip(lengths, ends, strict=True)]
     outputs, lse = np.stack([o for o, _ in parts]), np.stack([L[:, 0] for _, L in parts])
-    for answer in answers_14.RIGHT["merge"]:
+    for answer in long_texts.RIGHT["merge"]:
         merged = answer(outputs, lse, np.array(lengths))
         assert np.allclose(merged, al.scaled_dot_product_attention(q, k, v), atol=1e-12)
 
@@ -116,18 +115,12 @@ def test_a_sink_is_one_more_worker():
     beside = al.softmax(np.concatenate([scores, np.full((3, 1), 0.7)], axis=-1))[:, :-1] @ values
     outputs = np.stack([al.softmax(scores) @ values, np.zeros((3, 2))])
     lse = np.stack([np.logaddexp.reduce(scores, axis=-1), np.full(3, 0.7)])
-    for answer in answers_14.RIGHT["merge"]:
+    for answer in long_texts.RIGHT["merge"]:
         assert np.allclose(answer(outputs, lse, np.array([5, 0])), beside, atol=1e-12)
 
 
-@pytest.mark.parametrize("exercise, id, answer", answers_14.WRONG)
-def test_a_students_own_code_is_named_too(exercise, id, answer):
-    verdict = EXERCISES[exercise](answer)
-    assert verdict.state == "wrong" and named(verdict) == set((id or "").split(" + ")) - {""}, verdict
-
-
 def test_tiles_come_once():
-    verdict = check.online_softmax(answers_14.twice_through)
+    verdict = check.online_softmax(long_texts.twice_through)
     assert verdict.state == "wrong" and "a second time" in verdict.message and "Fix: one loop" in verdict.message
 
 
@@ -136,7 +129,7 @@ def test_tiles_come_once():
 
 @pytest.mark.parametrize("n, d_k, b", [(8, 4, 2), (12, 3, 4), (64, 8, 16)])
 def test_numbers_moved_are_what_a_walk_over_the_tiles_moves(notebook, n, d_k, b):
-    visited = answers_14.by_cells(n, b, b)
+    visited = long_texts.by_cells(n, b, b)
     moved = 2 * n * d_k + visited.sum() * 2 * b * d_k  # queries, outputs; keys and values of every tile
     held, counted = notebook["counted"](n, d_k, d_k, b)
     assert counted == moved == (n + visited.sum() * b) * 2 * d_k
@@ -152,7 +145,7 @@ def test_the_picture_ends_at_attention_and_counts_as_the_notebook(notebook, size
     held, moved = notebook["counted"](8, 4, 2, size)
     assert f"Held now: {held} numbers. The map: 64." in view.picture.value
     assert f"Moved: {moved} of {moved}. With the map: 352." in view.picture.value
-    assert last == answers_14.by_cells(8, size, size).sum()
+    assert last == long_texts.by_cells(8, size, size).sum()
 
 
 def test_the_picture_opens_where_one_row_shrinks_and_one_stays():
@@ -196,5 +189,5 @@ def test_normed_needles_have_one_score(notebook):
 def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745():
     for level, fine in ((-700, True), (-760, False)):
         with np.errstate(invalid="ignore"):
-            out = answers_14.online(begin=0.0, end="o / z")([(level + np.arange(2.0)[None], np.eye(2))])
+            out = long_texts.online(begin=0.0, end="o / z")([(level + np.arange(2.0)[None], np.eye(2))])
         assert np.isfinite(out).all() == fine

@@ -18,8 +18,7 @@ import made_up_class
 import numpy as np
 import pytest
 import torch
-from design_answers import DESIGNS
-from puzzle_answers import WRONG
+from lessons import each, gather, program_a_head
 
 from attncourse import EXERCISES, MISTAKES, smollm
 from attncourse.engine.exercise import Number
@@ -171,11 +170,11 @@ def planted():
             wrong = [(id, give()) for id, answers in exercise.wrong.items() for give in answers]
             found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
         elif name in ("what_words_look_for", "example_that_tells", "sparse_masks", "two_jobs"):
-            wrong = [(id, values[0]) for id, values in DESIGNS[name].items()]
+            wrong = [(id, values[0]) for id, values in gather("DESIGNS")[name].items()]
             found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
         else:
             found[name] = [(id, code) for exercise, id, code in WRITTEN if exercise == name]
-    for name, id, value in WRONG:
+    for name, id, value in each(program_a_head.WRONG):
         (variable,) = TASKS[name].answers
         code = (
             f"{variable} = {source(value)}"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from answers_12 import by_complex_numbers
+from lessons.todays_head import by_complex_numbers
 
 import attnlib as al
 

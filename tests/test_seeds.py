@@ -14,7 +14,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from puzzle_answers import RIGHT
+from lessons.program_a_head import RIGHT
 from torch.utils.flop_counter import FlopCounterMode
 
 import attnlib as al

@@ -4,18 +4,17 @@ import ast
 import re
 from pathlib import Path
 
-import answers_12
 import numpy as np
 import pytest
 import small_llama
 import torch
-from answers import named
-from answers_12 import halves
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lessons import todays_head as answers
+from lessons.todays_head import halves
 
 import attnlib as al
-from attncourse import EXERCISES, check, smollm
+from attncourse import check, smollm
 from attncourse.lessons.todays_head import mistakes as todays_head
 from attncourse.real_model import stored
 from attncourse.training import previous_letter
@@ -56,10 +55,10 @@ def notebook():
 def test_rope_is_a_product_of_complex_numbers(notebook, start, base):
     x = np.random.default_rng(0).normal(size=(2, 3, 5, 8))
     assert np.allclose(notebook["rotated"](x, start, base=base), halves(x, start, base), atol=1e-12)
-    neighbours = answers_12.neighbours(x, start)
+    neighbours = answers.neighbours(x, start)
     assert np.allclose(notebook["rotated"](x, start, pairing="neighbours"), neighbours, atol=1e-12)
     assert np.allclose(todays_head.rotate(x, start), halves(x, start), atol=1e-12)
-    assert np.allclose(todays_head.rotate(x, start, todays_head.neighbours), neighbours, atol=1e-12)
+    assert np.allclose(todays_head.rotate(x, start, answers.neighbours), neighbours, atol=1e-12)
 
 
 def test_rope_is_that_of_transformers(notebook):
@@ -86,7 +85,7 @@ def test_the_solution_speaks_and_a_wrong_rope_writes_something_else(tmp_path):
     model = smollm.load(small_llama.write(tmp_path / "small.gguf", said, small_llama.tensors(said)), sha256=None)
     ours = model.logits("the cat")
     assert np.abs(model.using(rope=names["my_rope"]).logits("the cat") - ours).max() < 1e-4
-    for wrong in (lambda x, positions, base: x, answers_12.rope(new_a="a * cos + b * sin")):
+    for wrong in (lambda x, positions, base: x, answers.rope(new_a="a * cos + b * sin")):
         assert np.abs(model.using(rope=wrong).logits("the cat") - ours).max() > 1e-2
 
 
@@ -122,7 +121,7 @@ def test_a_gain_is_reordered_with_its_features(notebook):
         q_, k_ = (turn(rms_norm(x[:, order], gain)) for x, gain in zip((q, k), gains, strict=True))
         return q_ @ k_.T
 
-    right = scores(answers_12.neighbours, gains)
+    right = scores(answers.neighbours, gains)
     assert np.allclose(scores(rope, gains[:, order], order), right, atol=1e-12)
     assert not np.allclose(scores(rope, gains, order), right, atol=0.1)
 
@@ -136,7 +135,7 @@ def test_a_bias_is_reordered_with_its_features(notebook):
         q, k = (turn(x @ W[i][:, order_W] + b[i][order_b]) for i in (0, 1))
         return q @ k.T
 
-    right = scores(answers_12.neighbours)
+    right = scores(answers.neighbours)
     assert np.allclose(scores(notebook["rotated"], order, order), right, atol=1e-12)
     assert not np.allclose(scores(notebook["rotated"], order), right, atol=0.1)
 
@@ -240,12 +239,6 @@ def test_the_outputs_are_as_large_as_the_text_says():
 
 
 # --- the checks
-
-
-@pytest.mark.parametrize("exercise, id, answer", answers_12.WRONG)
-def test_a_students_own_code_is_named_too(exercise, id, answer):
-    verdict = EXERCISES[exercise](answer)
-    assert verdict.state == "wrong" and named(verdict) == set((id or "").split(" + ")) - {""}, verdict
 
 
 @pytest.mark.parametrize("result", [lambda d_k, near, far: 3, lambda d_k, near, far: (np.ones(d_k), np.ones(d_k + 1))])

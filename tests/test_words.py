@@ -137,15 +137,26 @@ def canonical(tree):
     return re.sub(r"\blog\(", "ln(", re.sub(r"\b(?:np|math|torch|al)\.", "", ast.unparse(tree)))
 
 
+def behind_right(path):
+    """Return the trees of RIGHT and NEAR in the file of a lesson, and of all that they are made of."""
+    body = [*ast.parse((TESTS / "answers.py").read_text("utf-8")).body, *ast.parse(path.read_text("utf-8")).body]
+    made = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    made |= {ast.unparse(node.targets[0]): node for node in body if isinstance(node, ast.Assign)}
+    todo, found = ["RIGHT", "NEAR"], {}
+    while todo:
+        if (name := todo.pop()) in made and name not in found:
+            found[name] = made[name]
+            todo += [node.id for node in ast.walk(made[name]) if isinstance(node, ast.Name)]
+    return found.values()
+
+
 @cache
 def right_code():
     """Return every expression of the solutions, of other right answers and of the functions of attnlib."""
     solutions = (solution for entry in SERIES for _, _, solution in exercises(read_source(entry.source)))
     library = (TESTS.parent / "attnlib" / f"{name}.py" for name in ("core", "masks", "heads", "rotary"))
-    files = (TESTS / "test_checks_right.py", *library)
-    trees = [ast.parse(source) for source in (*solutions, *(path.read_text("utf-8") for path in files))]
-    puzzles = ast.parse((TESTS / "puzzle_answers.py").read_text("utf-8")).body  # only what stands in RIGHT
-    trees += [node for node in puzzles if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RIGHT"]
+    trees = [ast.parse(source) for source in (*solutions, *(path.read_text("utf-8") for path in library))]
+    trees += [tree for path in (TESTS / "lessons").glob("[!_]*.py") for tree in behind_right(path)]
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.expr))
     code = {canonical(node) for node in nodes}
     return code | {re.sub(r"^\w+\.", "", expression) for expression in code}  # shape[-1] of key.shape[-1]

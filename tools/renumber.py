@@ -24,7 +24,7 @@ QUOTED = r"\"\d\d\"(?:, \"\d\d\")*"
 NOTEBOOK = (
     rf"\b[Nn]otebooks? ({LIST})\b",
     r"\bn(\d\d)(?=\b|_)",  # a chapter
-    r"\b(?:before|answers|worksheet)_(\d\d)\b",
+    r"\b(?:before|worksheet)_(\d\d)\b",
     r"^[# ]*(\d\d) · ",
     r"(?<=\")# (\d\d) ·",
     r"\[(\d\d)\b[^\]]*\]\((?:\S*/)?\d\d_\w+\.ipynb",  # the words of a link
@@ -47,7 +47,6 @@ EXERCISE = (
     rf"\b[Ee]xercises? (\d+\.\d+(?:{JOINED}\d+\.\d+)*)(?!\d)",
     r"^\*(\d+\.\d+) \w",  # TEACHING
     rf"^\| \d\d (?:\| \d+ ){{3}}\| (\d+\.\d+(?:{JOINED}\d+\.\d+)*) \|",
-    r"^ +\(?\"(\d+\.\d+) \w",  # tests/test_checks_learners.py
 )
 
 
@@ -80,11 +79,9 @@ def rewritten(text, notebooks, exercises, names, suffix):
 
 
 def places(path, notebooks, names):
-    """Return where a file of a notebook stands once that has its new number: 15_casebook.py, n15, answers_15.py."""
+    """Return where a file of a notebook stands once that has its new number: 15_casebook.py or n15."""
     for old, new in notebooks.items():
-        found = re.search(
-            rf"(?:(?<=/){names[old][:3]}|(?<=/n){old}(?=[/.])|(?<=/answers_){old}|(?<=/worksheet_){old})", path
-        )
+        found = re.search(rf"(?:(?<=/){names[old][:3]}|(?<=/n){old}(?=[/.])|(?<=/worksheet_){old})", path)
         if found:
             return path[: found.start()] + found[0].replace(old, new) + path[found.end() :]
     return path

@@ -1,4 +1,4 @@
-"""Answers to the exercises of notebook 16 as learners hand them in, for the tests of the checks."""
+"""Answers of the lesson less_to_keep, right and wrong; what stands in which table, `__init__.py` says."""
 
 import numpy as np
 import torch
@@ -175,51 +175,54 @@ RIGHT = {
     "latent_attention": [latent(), by_einsum, handed_to_attention],
 }
 
-# (exercise, id of the mistake, answer)
-WRONG = [
-    ("rounded", "one_scale_for_all", rounding("x.min()", "x.max()")),
-    (
-        "rounded",
-        "scale_along_other_axis",
-        rounding("x.min(-3 - axis, keepdims=True)", "x.max(-3 - axis, keepdims=True)"),
-    ),
-    ("rounded", "lowest_not_added", rounding(end="step * whole")),
-    ("rounded", "grid_starts_at_zero", rounding(whole="np.rint(x / np.where(step > 0, step, 1))", end="step * whole")),
-    ("rounded", "levels_off_by_one", rounding(step="(highest - lowest) / 2**bits")),
-    ("rounded", "rounded_down", rounding(whole="((x - lowest) / np.where(step > 0, step, 1)).astype(int)")),
-    ("rounded", "rounded_down", rounding(whole="(x - lowest) // np.where(step > 0, step, 1)")),
-    ("rounded", None, clipped),
-    ("rounded", "levels_returned", rounding(end="whole")),
-    ("rounded", "flat_slice_lost", rounding(whole="np.rint((x - lowest) / step)")),
-    ("rounded", "argument_ignored", rounding("x.min(-1, keepdims=True)", "x.max(-1, keepdims=True)")),
-    ("in_groups", "rest_not_waiting", groups("x.shape[-2]")),
-    ("in_groups", "groups_from_the_end", groups(start="x.shape[-2] % size")),
-    ("in_groups", "scale_along_other_axis", groups(one="ours(part, bits, -1)")),
-    (
-        "in_groups",
-        "scale_of_whole_text",
-        lambda x, bits, size: np.concatenate(
-            [ours(x[..., :e, :], bits, -2) if (e := x.shape[-2] // size * size) else x[..., :0, :], x[..., e:, :]], -2
-        ),
-    ),
-    ("best_keys", "forbidden_keys_counted", best("np.sort(raw, -1)[..., -min(best, s.shape[-1]), None]")),
-    ("best_keys", "one_ranking_for_all", best("np.sort(s, None)[-min(best, s.size)]")),
-    ("best_keys", "not_renormalised", best(rest="np.where(s >= least, al.softmax(s), 0) @ v")),
-    ("best_keys", "all_keys_kept", lambda q, k, v, m=None, best=8: al.scaled_dot_product_attention(q, k, v, m)),
-    ("best_keys", "ties_cut", exactly(1)),
-    ("best_keys", "ties_cut", exactly(-1)),
-    ("best_keys", "best_off_by_one", best("np.sort(s, -1)[..., -min(best + 1, s.shape[-1]), None]")),
-    ("best_keys", "best_off_by_one", best(kept="np.where(s > least, s, -np.inf)")),
-    (
-        "best_keys",
-        "smallest_kept",
-        best("np.sort(s, -1)[..., min(best, s.shape[-1]) - 1, None]", "np.where(s <= least, s, -np.inf)"),
-    ),
-    ("best_keys", "dropped_score_zero", best(kept="np.where(s >= least, s, 0)")),
-    ("latent_attention", "scale_of_the_latent", latent(scores="inside @ c.T / c.shape[-1] ** 0.5")),
-    ("latent_attention", "no_scale", latent(scores="inside @ c.T")),
-    ("latent_attention", "key_matrix_forgotten", latent("q")),
-    ("latent_attention", "absorbed_the_wrong_way", latent("q @ W_UK")),
-    ("latent_attention", "value_matrix_forgotten", latent(rest="al.softmax(s) @ c")),
-    ("latent_attention", "up_matrices_exchanged", latent("q @ swap(W_UV, -1, -2)", rest="al.softmax(s) @ c @ W_UK")),
-]
+WRONG = {
+    "rounded": {
+        "one_scale_for_all": [rounding("x.min()", "x.max()")],
+        "scale_along_other_axis": [rounding("x.min(-3 - axis, keepdims=True)", "x.max(-3 - axis, keepdims=True)")],
+        "lowest_not_added": [rounding(end="step * whole")],
+        "grid_starts_at_zero": [rounding(whole="np.rint(x / np.where(step > 0, step, 1))", end="step * whole")],
+        "levels_off_by_one": [rounding(step="(highest - lowest) / 2**bits")],
+        "rounded_down": [
+            rounding(whole="((x - lowest) / np.where(step > 0, step, 1)).astype(int)"),
+            rounding(whole="(x - lowest) // np.where(step > 0, step, 1)"),
+        ],
+        None: [clipped],
+        "levels_returned": [rounding(end="whole")],
+        "flat_slice_lost": [rounding(whole="np.rint((x - lowest) / step)")],
+        "argument_ignored": [rounding("x.min(-1, keepdims=True)", "x.max(-1, keepdims=True)")],
+    },
+    "in_groups": {
+        "rest_not_waiting": [groups("x.shape[-2]")],
+        "groups_from_the_end": [groups(start="x.shape[-2] % size")],
+        "scale_along_other_axis": [groups(one="ours(part, bits, -1)")],
+        "scale_of_whole_text": [
+            lambda x, bits, size: np.concatenate(
+                [ours(x[..., :e, :], bits, -2) if (e := x.shape[-2] // size * size) else x[..., :0, :], x[..., e:, :]],
+                -2,
+            )
+        ],
+    },
+    "best_keys": {
+        "forbidden_keys_counted": [best("np.sort(raw, -1)[..., -min(best, s.shape[-1]), None]")],
+        "one_ranking_for_all": [best("np.sort(s, None)[-min(best, s.size)]")],
+        "not_renormalised": [best(rest="np.where(s >= least, al.softmax(s), 0) @ v")],
+        "all_keys_kept": [lambda q, k, v, m=None, best=8: al.scaled_dot_product_attention(q, k, v, m)],
+        "ties_cut": [exactly(1), exactly(-1)],
+        "best_off_by_one": [
+            best("np.sort(s, -1)[..., -min(best + 1, s.shape[-1]), None]"),
+            best(kept="np.where(s > least, s, -np.inf)"),
+        ],
+        "smallest_kept": [
+            best("np.sort(s, -1)[..., min(best, s.shape[-1]) - 1, None]", "np.where(s <= least, s, -np.inf)")
+        ],
+        "dropped_score_zero": [best(kept="np.where(s >= least, s, 0)")],
+    },
+    "latent_attention": {
+        "scale_of_the_latent": [latent(scores="inside @ c.T / c.shape[-1] ** 0.5")],
+        "no_scale": [latent(scores="inside @ c.T")],
+        "key_matrix_forgotten": [latent("q")],
+        "absorbed_the_wrong_way": [latent("q @ W_UK")],
+        "value_matrix_forgotten": [latent(rest="al.softmax(s) @ c")],
+        "up_matrices_exchanged": [latent("q @ swap(W_UV, -1, -2)", rest="al.softmax(s) @ c @ W_UK")],
+    },
+}

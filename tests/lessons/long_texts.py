@@ -1,4 +1,4 @@
-"""Answers to the exercises of notebook 14 as learners hand them in, for the tests of the checks."""
+"""Answers of the lesson long_texts, right and wrong; what stands in which table, `__init__.py` says."""
 
 import numpy as np
 import torch
@@ -219,85 +219,116 @@ RIGHT = {
 OLD = "np.where(np.isneginf(m), safe, m)"
 FIRST, LAST = "np.arange(0, n, b_{})", "np.arange(0, n, b_{0}) + b_{0} - 1"
 
-# exercise, what is named (None: nothing), the answer
-WRONG = [
-    ("online_softmax", "output_not_rescaled", online(o="o + e @ v")),
-    ("online_softmax", "sum_not_rescaled", online(z="z + e.sum(-1, keepdims=True)")),
-    ("online_softmax", "output_not_rescaled + sum_not_rescaled", online(factor="1.0")),
-    ("online_softmax", "new_keys_against_old_maximum", online(e=f"np.exp(s - {OLD})")),
-    ("online_softmax", "new_keys_against_old_maximum", online(e="np.exp(s - np.where(np.isneginf(m), 0, m))")),
-    ("online_softmax", "one_tile_only", online(z="e.sum(-1, keepdims=True)", o="e @ v")),
-    ("online_softmax", None, online(e="np.exp(s - m)")),  # nothing but NaN, from the first tile on
-    ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)")),
-    ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)", factor="1.0")),
-    ("online_softmax", None, online(new="np.where(m == -np.inf, s.max(-1, keepdims=True), m)")),
-    ("online_softmax", "never_divided", online(end="o")),
-    ("online_softmax", "nan_without_any_key", online(end="o / z")),
-    ("online_softmax", "nan_on_blocked_tile", online(safe="new")),
-    ("online_softmax", "nan_on_blocked_tile", online(safe="new", end="o / z")),
-    ("online_softmax", None, skipping_tiles),
-    *[
-        ("online_softmax", id, lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
-        for id, f in (("outputs_averaged", np.mean), (None, np.sum))
-    ],
-    ("online_softmax", "tiles_kept", two_passes),
-    ("online_softmax", "tiles_kept", kept_in_a_list),
-    ("online_softmax", "no_maximum", online(new="0.0")),
-    ("online_softmax", None, online(new="np.maximum(m, s.mean(-1, keepdims=True))")),
-    ("online_softmax", "maximum_starts_at_zero", online(begin=0.0)),
-    ("online_softmax", "one_tile_only", lambda tiles: [al.softmax(s) @ v for s, v in tiles][-1]),
-    ("online_softmax", "one_tile_only", returning_in_the_loop),
-    ("online_softmax", "maximum_of_other_rows", online(new="np.maximum(m, s.max())")),
-    ("online_softmax", None, online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))")),
-    ("online_softmax", None, online(new="np.maximum(m, np.abs(np.where(s > -np.inf, s, 0)).max(-1, keepdims=True))")),
-    *[
-        ("online_softmax", "divided_at_each_tile", online(o=o, end=end))
-        for o in ["(factor * o + e @ v) / np.where((n := factor * z + e.sum(-1, keepdims=True)) > 0, n, 1)"]
-        for end in ("o", OVER)
-    ],
-    ("online_softmax", None, online(new="np.minimum(m, s.min(-1, keepdims=True))")),
-    ("online_softmax", "factor_inverted", online(factor="np.where(np.isneginf(m), 0.0, np.exp(safe - m))")),
-    ("merge", "outputs_averaged", lambda outputs, lse, lengths: outputs.mean(axis=0)),
-    ("merge", "argument_ignored", lambda outputs, lse, lengths: outputs.sum(axis=0)),
-    ("merge", "weighted_by_length", merge("np.broadcast_to((n / n.sum())[:, None], L.shape)")),
-    ("merge", "weighted_by_length", lambda o, L, n: np.average(o, axis=0, weights=n)),
-    ("merge", None, merge("L / L.sum(0)")),
-    ("merge", "shares_over_queries", merge("al.softmax(L)")),
-    ("merge", "no_maximum", merge("np.exp(L) / np.where((z := np.exp(L).sum(0)) > 0, z, 1)")),
-    ("merge", None, merge("np.exp(L) / np.exp(L).sum(0)")),  # two mistakes that look alike in a row of -inf
-    ("merge", "maximum_of_other_rows", merge(shares_by_hand("L.max()"))),
-    ("merge", "nan_without_any_key", merge(shares_by_hand(over="e / e.sum(0)"))),
-    ("merge", "nan_without_any_key", merge("np.exp(L - L.max(0)) / np.exp(L - L.max(0)).sum(0)")),
-    ("merge", None, merge("1 - al.softmax(L, 0)")),
-    ("schedule", "diagonal_tiles_skipped", schedule(f"{LAST.format('k')} <= {FIRST.format('q')}[:, None]")),
-    ("schedule", "diagonal_tiles_skipped", schedule(f"{FIRST.format('k')} < {FIRST.format('q')}[:, None]")),
-    ("schedule", "first_query_decides", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")),
-    ("schedule", "tiles_by_number", schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")),
-    ("schedule", "shows_too_much", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")),
-    ("schedule", "visited_and_skipped_exchanged", lambda *sizes: ~by_cells(*sizes)),
-    ("schedule", "last_tile_dropped", lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]),
-    ("schedule", "constant_result", lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)),
-    ("tiled", "output_not_rescaled", tiled(o="o + e @ v")),
-    ("tiled", "new_keys_against_old_maximum", tiled(e=f"np.exp(s - {OLD})")),
-    ("tiled", "nan_without_any_key", tiled(end="o / z", visit="True")),
-    ("tiled", "nan_on_blocked_tile", tiled(safe="new", visit="True")),
-    ("tiled", "diagonal_tiles_skipped", tiled(visit="mask.all()")),
-    (
-        "tiled",
-        "last_tile_dropped",
-        tiled(
-            rows="range(0, query.shape[-2] // block * block, block)",
-            keys="range(0, key.shape[-2] // block * block, block)",
+WRONG = {
+    "online_softmax": {
+        "output_not_rescaled": [online(o="o + e @ v")],
+        "sum_not_rescaled": [online(z="z + e.sum(-1, keepdims=True)")],
+        "output_not_rescaled + sum_not_rescaled": [online(factor="1.0")],
+        "new_keys_against_old_maximum": [
+            online(e=f"np.exp(s - {OLD})"),
+            online(e="np.exp(s - np.where(np.isneginf(m), 0, m))"),
+        ],
+        "one_tile_only": [
+            online(z="e.sum(-1, keepdims=True)", o="e @ v"),
+            lambda tiles: [al.softmax(s) @ v for s, v in tiles][-1],
+            returning_in_the_loop,
+        ],
+        None: [
+            online(e="np.exp(s - m)"),  # nothing but NaN, from the first tile on
+            online(new="np.where(m == -np.inf, s.max(-1, keepdims=True), m)"),
+            skipping_tiles,
+            lambda tiles: sum(al.softmax(s) @ v for s, v in tiles),
+            online(new="np.maximum(m, s.mean(-1, keepdims=True))"),
+            online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))"),
+            online(new="np.maximum(m, np.abs(np.where(s > -np.inf, s, 0)).max(-1, keepdims=True))"),
+            online(new="np.minimum(m, s.min(-1, keepdims=True))"),
+        ],
+        "tile_maximum": [online(new="s.max(-1, keepdims=True)"), online(new="s.max(-1, keepdims=True)", factor="1.0")],
+        "never_divided": [online(end="o")],
+        "nan_without_any_key": [online(end="o / z")],
+        "nan_on_blocked_tile": [online(safe="new"), online(safe="new", end="o / z")],
+        "outputs_averaged": [lambda tiles: np.mean([al.softmax(s) @ v for s, v in tiles], axis=0)],
+        "tiles_kept": [two_passes, kept_in_a_list],
+        "no_maximum": [online(new="0.0")],
+        "maximum_starts_at_zero": [online(begin=0.0)],
+        "maximum_of_other_rows": [online(new="np.maximum(m, s.max())")],
+        "divided_at_each_tile": [
+            *[
+                online(o=o, end=end)
+                for o in ["(factor * o + e @ v) / np.where((n := factor * z + e.sum(-1, keepdims=True)) > 0, n, 1)"]
+                for end in ("o", OVER)
+            ]
+        ],
+        "factor_inverted": [online(factor="np.where(np.isneginf(m), 0.0, np.exp(safe - m))")],
+    },
+    "merge": {
+        "outputs_averaged": [lambda outputs, lse, lengths: outputs.mean(axis=0)],
+        "argument_ignored": [lambda outputs, lse, lengths: outputs.sum(axis=0)],
+        "weighted_by_length": [
+            merge("np.broadcast_to((n / n.sum())[:, None], L.shape)"),
+            lambda o, L, n: np.average(o, axis=0, weights=n),
+        ],
+        None: [
+            merge("L / L.sum(0)"),
+            merge("np.exp(L) / np.exp(L).sum(0)"),  # two mistakes that look alike in a row of -inf
+            merge("1 - al.softmax(L, 0)"),
+        ],
+        "shares_over_queries": [merge("al.softmax(L)")],
+        "no_maximum": [merge("np.exp(L) / np.where((z := np.exp(L).sum(0)) > 0, z, 1)")],
+        "maximum_of_other_rows": [merge(shares_by_hand("L.max()"))],
+        "nan_without_any_key": [
+            merge(shares_by_hand(over="e / e.sum(0)")),
+            merge("np.exp(L - L.max(0)) / np.exp(L - L.max(0)).sum(0)"),
+        ],
+    },
+    "schedule": {
+        "diagonal_tiles_skipped": [
+            schedule(f"{LAST.format('k')} <= {FIRST.format('q')}[:, None]"),
+            schedule(f"{FIRST.format('k')} < {FIRST.format('q')}[:, None]"),
+        ],
+        "first_query_decides": [schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")],
+        "tiles_by_number": [schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")],
+        "shows_too_much": [schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")],
+        "visited_and_skipped_exchanged": [lambda *sizes: ~by_cells(*sizes)],
+        "last_tile_dropped": [lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]],
+        "constant_result": [lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)],
+    },
+    "tiled": {
+        "output_not_rescaled": [tiled(o="o + e @ v")],
+        "new_keys_against_old_maximum": [tiled(e=f"np.exp(s - {OLD})")],
+        "nan_without_any_key": [tiled(end="o / z", visit="True")],
+        "nan_on_blocked_tile": [tiled(safe="new", visit="True")],
+        "diagonal_tiles_skipped": [tiled(visit="mask.all()")],
+        "last_tile_dropped": [
+            tiled(
+                rows="range(0, query.shape[-2] // block * block, block)",
+                keys="range(0, key.shape[-2] // block * block, block)",
+            ),
+            tiled(rows="range(0, query.shape[-2] - block + 1, block)"),
+            tiled(keys="range(0, key.shape[-2] - block + 1, block)"),
+        ],
+        "maximum_starts_at_zero": [tiled(begin=0.0)],
+        "mask_inverted": [
+            tiled(cut="~attn_mask[i : i + block, j : j + block]"),
+            tiled(cut="~attn_mask[i : i + block, j : j + block]", visit="True"),
+        ],
+        "no_scale": [tiled(scale="1.0")],
+        "argument_ignored": [tiled(cut="np.True_")],
+        None: [
+            keys_only,
+            whole_map,
+            tiled(cut="attn_mask[: len(attn_mask[i : i + block]), : len(attn_mask[0, j : j + block])]"),
+        ],
+    },
+}
+
+LEARNERS = {
+    "online_softmax": {
+        "nothing but NaN": (
+            None,
+            lambda blocks: sum((s * 0 - np.inf + np.inf) @ v for s, v in blocks),
+            "The first NaN arises here",
+            "as if",
         ),
-    ),
-    ("tiled", "last_tile_dropped", tiled(rows="range(0, query.shape[-2] - block + 1, block)")),
-    ("tiled", "last_tile_dropped", tiled(keys="range(0, key.shape[-2] - block + 1, block)")),
-    ("tiled", "maximum_starts_at_zero", tiled(begin=0.0)),
-    ("tiled", "mask_inverted", tiled(cut="~attn_mask[i : i + block, j : j + block]")),
-    ("tiled", "mask_inverted", tiled(cut="~attn_mask[i : i + block, j : j + block]", visit="True")),
-    ("tiled", "no_scale", tiled(scale="1.0")),
-    ("tiled", "argument_ignored", tiled(cut="np.True_")),
-    ("tiled", None, keys_only),
-    ("tiled", None, whole_map),
-    ("tiled", None, tiled(cut="attn_mask[: len(attn_mask[i : i + block]), : len(attn_mask[0, j : j + block])]")),
-]
+    },
+}

@@ -1,4 +1,4 @@
-"""Answers to the exercises of notebook 12 as learners hand them in, for the tests of the checks."""
+"""Answers of the lesson todays_head, right and wrong; what stands in which table, `__init__.py` says."""
 
 import numpy as np
 import torch
@@ -126,7 +126,7 @@ def head(
     mask="np.tri(n_q, n_k, n_k - n_q, dtype=bool)",
     scale="d ** 0.5",
 ):
-    """Return the head of 12.2 from the lines a student would write."""
+    """Return the head of today from the lines a student would write."""
 
     def answer(query, key, value, g_q, g_k):
         names = {"np": np, "norm": norm, "halves": halves, "neighbours": neighbours, "g_q": g_q, "g_k": g_k}
@@ -188,93 +188,126 @@ RIGHT = {
     "look_back": [look_back(), alternating, key_turned_forwards, look_back(20.0)],
 }
 
-# exercise, what is named (None: nothing), the answer
-WRONG = [
-    ("rope", "pairings_mixed", rope(halves='pairing == "neighbours"', back='pairing == "neighbours"')),
-    ("rope", "pairings_mixed", rope(back="True")),
-    ("rope", "pairings_mixed", rope(back="False")),
-    ("rope", "pairings_mixed", rope(halves="False")),
-    ("rope", "pairings_mixed", rotate_half),
-    ("rope", "pairing_ignored", rope(halves="True", back="True")),
-    ("rope", "pairing_ignored", rope(halves="False", back="False")),
-    ("rope", "base_ignored", rope("10_000.0 ** (-np.arange(0, d, 2) / d)")),
-    ("rope", "frequencies_from_one", rope("base ** (-2 * np.arange(1, d // 2 + 1) / d)")),
-    ("rope", "sign_lost", rope(new_a="a * cos + b * sin")),
-    ("rope", "sign_lost", rope(new_b="b * cos - a * sin")),
-    ("rope", "sine_and_cosine_exchanged", rope(new_a="a * sin - b * cos", new_b="a * cos + b * sin")),
-    ("rope", "constant_result", rope(new_a="0 * a", new_b="0 * b")),
-    *[
-        ("rope", id, rotated_half(*lays))
-        for id, lays in (
-            ("pairings_mixed", (side_by_side, side_by_side)),
-            ("pairings_mixed", (one_after_another, one_after_another)),
-            (None, (side_by_side, one_after_another)),
-        )
-    ],
-    ("rope", "positions_added", rope(new_a="a + sin", new_b="b + cos")),
-    ("rope", "positions_added", rope(new_a="a + cos", new_b="b + sin")),
-    ("rope", "positions_counted", rope(position="np.arange(n)")),
-    ("rope", None, rope(position="np.asarray(positions) % 500")),
-    ("rope", "positions_from_one", rope(position="positions + 1")),
-    ("rope", "positions_counted", rope(position="positions[0] + np.arange(n)")),
-    ("rope", "first_half_overwritten", rope(new_b="A * sin + b * cos")),
-    ("rope", "base_as_exponent", rope("(1 - np.arange(0, d, 2) / d) ** base")),
-    ("rope", "rotation_forgotten", lambda x, positions, base=BASE, pairing="halves": x),
-    ("rope", "rotation_forgotten", rope("(np.arange(0, d, 2) / d) ** base")),  # 0 for every pair
-    ("rope", "base_as_exponent", rope("np.exp(-base * np.arange(0, d, 2) / d)")),
-    ("rope", "frequencies_rising", rope("base ** (np.arange(0, d, 2) / d)")),
-    ("rope", "frequencies_half_as_far", rope("base ** (-np.arange(d // 2) / d)")),
-    ("rope", "rotated_backwards", rope("-(base ** (-np.arange(0, d, 2) / d))")),
-    ("rope", "rotated_backwards", rope(new_a="a * cos + b * sin", new_b="b * cos - a * sin")),
-    ("rope", "pairing_ignored + positions_counted", rope(position="np.arange(n)", halves="True", back="True")),
-    ("rope", None, rope(position="np.radians(positions)")),
-    ("rotary_attention", "value_rotated", head(v="halves(v)")),
-    ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))")),
-    ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))", mask="np.tri(n_q, n_k, dtype=bool)")),
-    ("rotary_attention", "mask_from_the_first_key", head(mask="np.tri(n_q, n_k, dtype=bool)")),
-    ("rotary_attention", "pairings_mixed", head("neighbours(norm(q, g_q), n_k - n_q)", "neighbours(norm(k, g_k))")),
-    ("rotary_attention", "pairings_mixed", head(k="neighbours(norm(k, g_k))")),
-    ("rotary_attention", "only_one_side_rotated", head(k="norm(k, g_k)")),
-    ("rotary_attention", "rotation_forgotten", head("norm(q, g_q)", "norm(k, g_k)")),
-    ("rotary_attention", "plain_attention", head("q", "k")),
-    ("rotary_attention", "norm_after_rotation", head("norm(halves(q, n_k - n_q), g_q)", "norm(halves(k), g_k)")),
-    ("rotary_attention", "norm_forgotten", head("halves(q, n_k - n_q)", "halves(k)")),
-    ("rotary_attention", "gain_forgotten", head("halves(norm(q), n_k - n_q)", "halves(norm(k))")),
-    ("rotary_attention", "gain_forgotten", head(k="halves(norm(k))")),
-    ("rotary_attention", "offset_forgotten", head(k="halves(norm(k, g_k), n_k - n_q)")),
-    ("rotary_attention", "no_scale", head(scale="1")),
-    ("rotary_attention", "mask_ignored", head(mask="True")),
-    ("rotary_attention", "rotation_forgotten + gain_forgotten", head("norm(q)", "norm(k)")),
-    ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),
-    ("rotary_attention", "another_gain", head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),
-    ("rotary_attention", "another_gain", head(k="halves(norm(k, g_q))")),
-    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k)")),
-    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_q)")),
-    ("rotary_attention", "norm_forgotten", head("halves(g_q * q, n_k - n_q)", "halves(g_k * k)")),
-    ("rotary_attention", "norm_forgotten", head(q="halves(g_q * q, n_k - n_q)")),
-    ("rotary_attention", "norm_forgotten", head(k="halves(g_k * k)")),
-    ("rotary_attention", "norm_forgotten", head(k="halves(k)")),
-    ("rotary_attention", "gain_forgotten", head(q="halves(norm(q), n_k - n_q)")),
-    ("rotary_attention", "normed_to_length_one", head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")),
-    ("rotary_attention", "mean_subtracted", head("halves(layer(q, g_q), n_k - n_q)", "halves(layer(k, g_k))")),
-    ("rotary_attention", "mean_subtracted", head(q="halves(layer(q, g_q), n_k - n_q)")),
-    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q + 1)")),
-    *[
-        (
-            "rotary_attention",
-            "base_ignored",
-            head(f"halves(norm(q, g_q), n_k - n_q, {b})", f"halves(norm(k, g_k), 0, {b})"),
-        )
-        for b in ("500.0", "1e5", "5e5", "1e6")
-    ],
-    ("rotary_attention", None, head("halves(norm(q, g_q), n_k - n_q, 1e3)", "halves(norm(k, g_k), 0, 1e3)")),
-    ("rotary_attention", "another_gain", head("halves(norm(q, 1 + g_q), n_k - n_q)", "halves(norm(k, 1 + g_k))")),
-    ("rotary_attention", "another_gain", head("halves(norm(q, g_q**2), n_k - n_q)", "halves(norm(k, g_k**2))")),
-    ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),
-    ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (near, far))),
-    ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-near - 1, -far - 1))),
-    ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-(near + far) / 2,))),
-    ("look_back", "one_position_only", look_back(turned=lambda near, far: (-near,))),
-    ("look_back", "one_position_only", look_back(shares=(1.0, 0.5))),
-    ("look_back", "too_soft", look_back(1.0)),
-]
+WRONG = {
+    "rope": {
+        "pairings_mixed": [
+            rope(halves='pairing == "neighbours"', back='pairing == "neighbours"'),
+            rope(back="True"),
+            rope(back="False"),
+            rope(halves="False"),
+            rotate_half,
+            rotated_half(side_by_side, side_by_side),
+            rotated_half(one_after_another, one_after_another),
+        ],
+        "pairing_ignored": [rope(halves="True", back="True"), rope(halves="False", back="False")],
+        "base_ignored": [rope("10_000.0 ** (-np.arange(0, d, 2) / d)")],
+        "frequencies_from_one": [rope("base ** (-2 * np.arange(1, d // 2 + 1) / d)")],
+        "sign_lost": [rope(new_a="a * cos + b * sin"), rope(new_b="b * cos - a * sin")],
+        "sine_and_cosine_exchanged": [rope(new_a="a * sin - b * cos", new_b="a * cos + b * sin")],
+        "constant_result": [rope(new_a="0 * a", new_b="0 * b")],
+        "positions_added": [rope(new_a="a + sin", new_b="b + cos"), rope(new_a="a + cos", new_b="b + sin")],
+        "positions_counted": [rope(position="np.arange(n)"), rope(position="positions[0] + np.arange(n)")],
+        None: [
+            rope(position="np.asarray(positions) % 500"),
+            rope(position="np.radians(positions)"),
+            rotated_half(side_by_side, one_after_another),
+        ],
+        "positions_from_one": [rope(position="positions + 1")],
+        "first_half_overwritten": [rope(new_b="A * sin + b * cos")],
+        "base_as_exponent": [
+            rope("(1 - np.arange(0, d, 2) / d) ** base"),
+            rope("np.exp(-base * np.arange(0, d, 2) / d)"),
+        ],
+        "rotation_forgotten": [
+            lambda x, positions, base=BASE, pairing="halves": x,
+            rope("(np.arange(0, d, 2) / d) ** base"),  # 0 for every pair
+        ],
+        "frequencies_rising": [rope("base ** (np.arange(0, d, 2) / d)")],
+        "frequencies_half_as_far": [rope("base ** (-np.arange(d // 2) / d)")],
+        "rotated_backwards": [
+            rope("-(base ** (-np.arange(0, d, 2) / d))"),
+            rope(new_a="a * cos + b * sin", new_b="b * cos - a * sin"),
+        ],
+        "pairing_ignored + positions_counted": [rope(position="np.arange(n)", halves="True", back="True")],
+    },
+    "rotary_attention": {
+        "value_rotated": [head(v="halves(v)")],
+        "offset_forgotten": [
+            head(q="halves(norm(q, g_q))"),
+            head(q="halves(norm(q, g_q))", mask="np.tri(n_q, n_k, dtype=bool)"),
+            head(k="halves(norm(k, g_k), n_k - n_q)"),
+        ],
+        "mask_from_the_first_key": [head(mask="np.tri(n_q, n_k, dtype=bool)")],
+        "pairings_mixed": [
+            head("neighbours(norm(q, g_q), n_k - n_q)", "neighbours(norm(k, g_k))"),
+            head(k="neighbours(norm(k, g_k))"),
+        ],
+        "only_one_side_rotated": [head(k="norm(k, g_k)")],
+        "rotation_forgotten": [head("norm(q, g_q)", "norm(k, g_k)")],
+        "plain_attention": [head("q", "k")],
+        "norm_after_rotation": [head("norm(halves(q, n_k - n_q), g_q)", "norm(halves(k), g_k)")],
+        "norm_forgotten": [
+            head("halves(q, n_k - n_q)", "halves(k)"),
+            head("halves(g_q * q, n_k - n_q)", "halves(g_k * k)"),
+            head(q="halves(g_q * q, n_k - n_q)"),
+            head(k="halves(g_k * k)"),
+            head(k="halves(k)"),
+        ],
+        "gain_forgotten": [
+            head("halves(norm(q), n_k - n_q)", "halves(norm(k))"),
+            head(k="halves(norm(k))"),
+            head(q="halves(norm(q), n_k - n_q)"),
+        ],
+        "no_scale": [head(scale="1")],
+        "mask_ignored": [head(mask="True")],
+        "rotation_forgotten + gain_forgotten": [head("norm(q)", "norm(k)")],
+        "value_rotated + no_scale": [head(v="halves(v)", scale="1")],
+        "another_gain": [
+            head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))"),
+            head(k="halves(norm(k, g_q))"),
+            head("halves(norm(q, 1 + g_q), n_k - n_q)", "halves(norm(k, 1 + g_k))"),
+            head("halves(norm(q, g_q**2), n_k - n_q)", "halves(norm(k, g_k**2))"),
+        ],
+        "queries_misplaced": [
+            head(q="halves(norm(q, g_q), n_k)"),
+            head(q="halves(norm(q, g_q), n_q)"),
+            head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
+        ],
+        "normed_to_length_one": [head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")],
+        "mean_subtracted": [
+            head("halves(layer(q, g_q), n_k - n_q)", "halves(layer(k, g_k))"),
+            head(q="halves(layer(q, g_q), n_k - n_q)"),
+        ],
+        "base_ignored": [
+            head(f"halves(norm(q, g_q), n_k - n_q, {b})", f"halves(norm(k, g_k), 0, {b})")
+            for b in ("500.0", "1e5", "5e5", "1e6")
+        ],
+        None: [head("halves(norm(q, g_q), n_k - n_q, 1e3)", "halves(norm(k, g_k), 0, 1e3)")],
+    },
+    "look_back": {
+        "looks_at_itself": [
+            look_back(turned=lambda near, far: (0, 0)),
+            look_back(turned=lambda near, far: (near, far)),
+        ],
+        "looks_elsewhere": [
+            look_back(turned=lambda near, far: (-near - 1, -far - 1)),
+            look_back(turned=lambda near, far: (-(near + far) / 2,)),
+        ],
+        "one_position_only": [look_back(turned=lambda near, far: (-near,)), look_back(shares=(1.0, 0.5))],
+        "too_soft": [look_back(1.0)],
+    },
+}
+
+LEARNERS = {
+    "rotary_attention": {
+        "one too late": ("queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q + 1)"), "one beside it"),
+        "one too early": ("queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
+        "not causal": ("mask_ignored", head(mask="True"), "every query sees all of them"),
+    },
+    "look_back": {
+        "zeros": (None, lambda d, near, far: np.zeros((2, d)), "all that it sees the same weight", "as if"),
+        "inf": (None, lambda d, near, far: np.full((2, d), np.inf), "finite numbers", "as if"),
+        "NaN": (None, lambda d, near, far: np.full((2, d), np.nan), "finite numbers", "as if"),
+        "too large": (None, lambda d, near, far: np.full((2, d), 1e200), "finite numbers", "as if"),
+    },
+}
