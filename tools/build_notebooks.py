@@ -1,7 +1,7 @@
-"""Build notebooks/NN_name.ipynb from notebooks/src/NN_name.py: convert, execute in a fresh kernel, write.
+"""Build notebooks/NN_name.ipynb from notebooks/src/name.py: convert, execute in a fresh kernel, write.
 
     python -m tools.build_notebooks            all
-    python -m tools.build_notebooks 03 05      those whose name starts so
+    python -m tools.build_notebooks 03 masks   those whose number or name starts so
 
 The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
 ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
@@ -28,6 +28,8 @@ from attnlib.live import moving
 
 from . import links
 from .first_cells import first_cells
+from .moves import follow_the_order
+from .numbering import render
 from .series import NOTEBOOKS, SERIES, chosen, named, tagged
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -40,12 +42,12 @@ METADATA = {
 
 def read_source(path):
     """Return the notebook of a py:percent file and its first cells, without outputs, with ids made from the cells."""
-    notebook = copy.deepcopy(parsed(path.read_text("utf-8")))
+    notebook = copy.deepcopy(parsed(render(path.read_text("utf-8"))))
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen = {}
     for cell in notebook.cells:
-        if "<!-- series -->" in cell.source:  # notebook 00 lists all others
+        if "<!-- series -->" in cell.source:  # lesson start_here lists all others
             cell.source = cell.source.replace("<!-- series -->", rows())
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
@@ -84,10 +86,9 @@ def hide_answers(notebook):
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
-def code_between(number, start, stop):
+def code_between(name, start, stop):
     """Return the code cells of a source from the cell that holds one heading to the one that holds another."""
-    (path,) = (NOTEBOOKS / "src").glob(f"{number}_*.py")
-    cells = read_source(path).cells
+    cells = read_source(named(name).source).cells
     first, last = (next(i for i, cell in enumerate(cells) if heading in cell.source) for heading in (start, stop))
     return [cell.source for cell in cells[first:last] if cell.cell_type == "code"]
 
@@ -168,7 +169,8 @@ def on_a_page(pixels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("prefixes", nargs="*", help="numbers or names of notebooks, all by default")
+    follow_the_order()
     for notebook in chosen(parser.parse_args().prefixes):
         print(f"building {notebook.built.name}", flush=True)
         built = keep_times(execute(read_source(notebook.source)), notebook.built)
