@@ -1,4 +1,4 @@
-"""Notebook 01, by hand: its exercises, questions, and what only they need."""
+"""By hand: its exercises, questions, and what only they need."""
 
 import math
 
@@ -245,7 +245,7 @@ def _pattern(W_Q):
     return tuple(frozenset(looks[word][0]) for word in WORDS)
 
 
-# One of many right answers to 1.5: names look for verbs, the verb for a name that is not female.
+# One of many right answers: names look for verbs, the verb for a name that is not female.
 _WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
 _PATTERNS = {_pattern(SENTENCE.W_K): "looks_for_itself", _pattern(-_WISHES): "wish_turned_round"}
 
@@ -396,7 +396,7 @@ RECALL = (
     Question("row_asks", right="a", tempting="c").because(
         a="The token that takes stands at the row, the one from which it takes at the column.",
         b="That cell says how much 'Mary' takes from 'to'.",
-        c="In the map of notebook 00, the last 'to' takes 0.69 from 'Mary', and 'Mary' takes nothing from 'to'.",
+        c="In the map of 'start here', the last 'to' takes 0.69 from 'Mary', and 'Mary' takes nothing from 'to'.",
     ),
     Question("where_tokens_meet", right="c", tempting="b").because(
         a="There each token is looked up by itself: 'to' starts with the same numbers in both sentences.",

@@ -1,4 +1,4 @@
-"""Notebook 02, vectorized: its exercises, questions, and what only they need."""
+"""Vectorized: its exercises, questions, and what only they need."""
 
 import numpy as np
 
@@ -317,7 +317,7 @@ EXERCISES = (
     ),
     Function(
         "scaled_dot_product_attention",
-        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05. A function "
+        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in 'masks'. A function "
         "that already takes one is right, too.",
         ATTENTION_HINTS,
         kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
@@ -348,7 +348,7 @@ RECALL = (
         c="Scores may be negative. Softmax makes positive weights of them.",
     ),
     Question("a_popular_key", right="a", tempting="b").because(
-        a="A column adds up what all queries take from one key. In notebook 00 every row sums to 1, "
+        a="A column adds up what all queries take from one key. In 'start here' every row sums to 1, "
         "and the column of 'When' to 9.69.",
         b="Rows must sum to 1. Columns need not.",
         c="What a token divides stands in its row, and that is always 1.",

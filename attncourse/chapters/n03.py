@@ -1,4 +1,4 @@
-"""Notebook 03, scaling: its exercises, questions, and what only they need."""
+"""Scaling: its exercises, questions, and what only they need."""
 
 from functools import cached_property
 

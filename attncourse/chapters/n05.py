@@ -1,4 +1,4 @@
-"""Notebook 05, masks: its exercises, questions, and what only they need."""
+"""Masks: its exercises, questions, and what only they need."""
 
 from functools import cached_property
 

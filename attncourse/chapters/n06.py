@@ -1,4 +1,4 @@
-"""Notebook 06, several heads: its exercises, questions, and what only they need."""
+"""Several heads: its exercises, questions, and what only they need."""
 
 import numpy as np
 

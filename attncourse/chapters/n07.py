@@ -1,4 +1,4 @@
-"""Notebook 07, the bug clinic: its questions. Its cases stand in clinic.py, its exercises in patients.py."""
+"""The bug clinic: its questions. Its cases stand in clinic.py, its exercises in patients.py."""
 
 from ..engine.questions import Question
 

@@ -1,4 +1,4 @@
-"""Notebook 09, a real model: its exercises, questions, and what only they need."""
+"""A real model: its exercises, questions, and what only they need."""
 
 from functools import cached_property
 
@@ -153,7 +153,7 @@ OWN = (
         "head_columns_interleaved",
         behaves_as_if="every h-th feature belonged to the head",
         symptom="The heads stand side by side: first all features of head 0, then all of head 1.",
-        hint="Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
+        hint="Look at merge_heads in 'multi-head'. Which features of the merged vector come from head 0?",
         then="The first d_k features. They are one block of columns, side by side.",
         variants=({"features": lambda s: slice(s.head, None, s.num_heads)},),
     ),

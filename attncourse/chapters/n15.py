@@ -1,4 +1,4 @@
-"""Notebook 15, two texts: its exercises, questions, mistakes, and the three translators of 15.5."""
+"""Two texts: its exercises, questions, mistakes, and its three sick translators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -344,7 +344,7 @@ EXERCISES = (
         (
             "Who asks? Queries are made of what is written.",
             "Keys and values are both made of the text that is read.",
-            "q = written @ W_Q, k = text @ W_K, v = text @ W_V, and then attention as in notebook 02.",
+            "q = written @ W_Q, k = text @ W_K, v = text @ W_V, and then attention as in 'vectorized'.",
         ),
         probes=two_texts(),
         given=lambda written, text, W_Q, W_K, W_V: {
@@ -427,7 +427,7 @@ QUESTIONS = (
         c="What is written has a causal mask of its own, in the decoder. The other text is complete before it begins.",
     ),
     Question("sharp_or_pale", right="c", tempting="a").because(
-        a="That was so in notebook 00. Here each digit needs one place of the other text, or two.",
+        a="That was so in 'start here'. Here each digit needs one place of the other text, or two.",
         b="Sharper weights stay where they were, on the letter with the largest score.",
         c="Sharper weights stay on the letter that was largest before. Paler ones mix all the others in.",
     ),

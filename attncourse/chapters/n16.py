@@ -1,4 +1,4 @@
-"""Notebook 16, less to keep: its ways, exercises, questions and mistakes."""
+"""Less to keep: its ways, exercises, questions and mistakes."""
 
 from functools import cached_property
 
@@ -475,7 +475,7 @@ EXERCISES = (
         "`best` allowed keys with the largest scores alone. Keys that tie with the last stay. attn_mask is None "
         "or boolean, True = may attend; a query without a key gives 0.",
         (
-            "Scores, scale and mask as in notebook 05. What comes between them and the softmax?",
+            "Scores, scale and mask as in 'masks'. What comes between them and the softmax?",
             "Which is the smallest score of a row that stays? A sorted row has it.",
             "Sort each row; the least that stays is the best-th from the end, or the first where there are fewer keys. "
             "Scores below it become -inf.",
@@ -505,7 +505,7 @@ QUESTIONS = (
     Question("shared_by_all_keys", right="c", tempting="a").because(
         a="Large is not yet useful. What all keys share adds the same number to each score of a row.",
         b="Nothing of it is seen: the loss is the same to four digits.",
-        c="It adds q·c to each score of a row, and a shift of a row changes no weight (notebook 02).",
+        c="It adds q·c to each score of a row, and a shift of a row changes no weight ('vectorized').",
     ),
     Question("scale_per_feature", right="a", tempting="c").because(
         a="The stripes are features that are large, or far from 0, in every token. A scale of its own fits each.",
@@ -527,7 +527,7 @@ RECALL = (
     ),
     Question("value_not_rotated", right="a", tempting="b").because(
         a="Only queries and keys meet in a score, so only they are rotated. Values are mixed as they are.",
-        b="Then an output would depend on where in the text its words stand. Notebook 13 lists that as a mistake.",
+        b="Then an output would depend on where in the text its words stand. 'It speaks' lists that as a mistake.",
         c="Nothing has to be undone: a value was never rotated.",
     ),
     Question("vectors_of_a_token", right="b", tempting="a").because(

@@ -399,7 +399,7 @@ CAUSAL_ADDED = Mistake(
     ),
 )
 
-# Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
+# Of the mask of a sliding window: `back` tells how far each key lies behind a query, `near` the window.
 WINDOW = (
     Mistake(
         "window_too_wide",

@@ -1,4 +1,4 @@
-"""Notebook 08, train and look."""
+"""Train and look."""
 
 from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
 

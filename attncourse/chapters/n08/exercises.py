@@ -1,4 +1,4 @@
-"""Notebook 08, trained heads: its exercises, questions, and what only they need."""
+"""Trained heads: its exercises, questions, and what only they need."""
 
 from functools import cached_property, partial
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""Notebook 10, program a head."""
+"""Program a head."""
 
 from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
 

@@ -1,4 +1,4 @@
-"""Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
+"""Program a head: what is judged as a whole, and its mistakes in words."""
 
 import numpy as np
 

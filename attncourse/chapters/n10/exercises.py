@@ -1,4 +1,4 @@
-"""Notebook 10, program a head: its questions, and the puzzles 10.1 to 10.8; the later ones follow in places.py and
+"""Program a head: its questions, and the puzzles without places; the later ones follow in places.py and
 claims.py.
 
 Their mistakes in words stand in mistakes.py.
@@ -236,7 +236,7 @@ BY_FLAG = (
         (
             "A head of zeros is nearly right. Which ship is one too many?",
             "Which score makes a weight vanish?",
-            "Take 10.4, with the pilot in place of C, and a minus.",
+            "Take your head that finds C, with the pilot in place of C, and a minus.",
         ),
         want=_mean_of_ships,
         tolerance=0.05,

@@ -1,4 +1,4 @@
-"""Notebook 11, one token at a time."""
+"""One token at a time."""
 
 from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
 

@@ -1,4 +1,4 @@
-"""Decoding as steps that can be replaced: what the exercises of notebook 11 ask, try, and see go wrong."""
+"""Decoding as steps that can be replaced: what the exercises ask, try, and see go wrong."""
 
 from functools import cached_property
 
@@ -42,7 +42,7 @@ def attend(query, key, value, attn_mask=None):
     return core.scaled_dot_product_attention(query, s.k, s.v, attn_mask)
 
 
-# To see whether the attention that is handed over is called: that of 11.2, and that of 11.3.
+# To see whether the attention that is handed over is called: that of grouped_attention, and that of decode_step.
 TURNED, TURNED_GROUPED = turned(core.scaled_dot_product_attention), turned(attend)
 
 

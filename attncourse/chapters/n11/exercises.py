@@ -1,4 +1,4 @@
-"""Notebook 11, decoding: its exercises, questions, and what only they need."""
+"""Decoding: its exercises, questions, and what only they need."""
 
 import numpy as np
 
@@ -70,7 +70,7 @@ OWN = (
     Mistake(
         "attention_not_called",
         behaves_as_if="the `attention` that is handed over is never called",
-        symptom="Right as long as it is the usual one. In 13 other ones are handed over, and nobody would notice.",
+        symptom="Right as long as it is the usual one. In 'it speaks' another is handed over, and nobody would notice.",
         hint="Which of your arguments does the output not depend on?",
         then="It should depend on `attention`: let it make scores, weights and output.",
         variants=({"q": lambda s: s.asked},),
@@ -316,7 +316,7 @@ EXERCISES = (
         "tokens at once under a causal mask.",
         (
             "Put the new keys and values behind the old ones, and attend to all. The `attention` handed to you is that "
-            "of 11.2: give it the g heads as they are.",
+            "of my_grouped: give it the g heads as they are.",
             "The tokens are the axis before the last one: np.concatenate([old, new], axis=-2).",
             "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
         ),

@@ -1,4 +1,4 @@
-"""Notebook 12, today's head."""
+"""Today's head."""
 
 from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
 

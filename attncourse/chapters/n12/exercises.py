@@ -1,4 +1,4 @@
-"""Notebook 12, today's head: its exercises and questions. Its steps and mistakes: todays_head.py."""
+"""Today's head: its exercises and questions. Its steps and mistakes: todays_head.py."""
 
 from functools import cached_property
 

@@ -1,4 +1,4 @@
-"""Notebook 14, long texts."""
+"""Long texts."""
 
 from .exercises import EXERCISES, QUESTIONS, RECALL
 from .mistakes import OWN

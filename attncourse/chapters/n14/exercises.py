@@ -1,4 +1,4 @@
-"""Notebook 14, attention in tiles: its exercises and questions. Its steps and mistakes: tiles.py, mistakes.py."""
+"""Attention in tiles: its exercises and questions. Its steps and mistakes: tiles.py, mistakes.py."""
 
 import numpy as np
 

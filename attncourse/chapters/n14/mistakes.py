@@ -1,4 +1,4 @@
-"""Mistakes in attention that is computed in tiles (notebook 14)."""
+"""Mistakes in attention that is computed in tiles."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Attention in tiles (notebook 14), and its steps. What goes wrong in them: mistakes.py."""
+"""Attention in tiles, and its steps. What goes wrong in them: mistakes.py."""
 
 from functools import cached_property
 
@@ -24,7 +24,7 @@ def tiled(query, key, value, attn_mask=None, block=64):
 
     Notes
     -----
-    Derived in notebook 14. Sources: Milakov and Gimelshein 2018; Dao et al. 2022.
+    Derived in the notebook "long texts". Sources: Milakov and Gimelshein 2018; Dao et al. 2022.
 
     Examples
     --------
