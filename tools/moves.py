@@ -11,7 +11,9 @@ import nbformat
 from .numbering import NUMBERS, ROOT, exercises
 from .series import NOTEBOOKS
 
-PAGES = ("README.md", "TEACHING.md", "REFERENCES.md", "CONTRIBUTING.md", "docs/**/*.md", "lite/*.md")
+FOLDERS = ("*.md", "docs/*.md", "docs/book/*.md", "docs/*/README.md", "lite/*.md")
+NOT_BY_HAND = {"CHANGELOG.md", "checks.md", "votes.md"}  # the first says what was
+PAGES = [path for folder in FOLDERS for path in sorted(ROOT.glob(folder)) if path.name not in NOT_BY_HAND]
 NAMES = "|".join(NUMBERS)
 JOINED = r"(?:, and |, or |, | and | or | to )"
 LIST = rf"\d\d(?:{JOINED}\d\d)*"
@@ -26,7 +28,7 @@ SURE = (
     rf"^\| ({LIST}) \| (?=[a-zA-Z\[])",  # a row about a notebook
     r"^\| (\d\d) \| \d+ \| \d+ \| \d+ \|",  # TEACHING: a session; below, a row of a plan
     r"^\| \d+ \| (\d\d) \| \*\*",
-    rf"(?<![\w\]])\(({LIST})\)",
+    rf"\(({LIST})\)$",  # REFERENCES: where a source is used
     rf"(?<![\d.,:])((?:\d\d{JOINED})*0\d(?:{JOINED}\d\d)*)(?![\d:%]|\.\d)",  # a list with a number that begins with 0
     rf"\b[Ee]xercises? ({EXERCISES})(?!\d)",
     r"^\*(\d+\.\d+) \w",  # TEACHING: replies
@@ -54,8 +56,9 @@ def renumbered(text, becomes):
         for found in re.finditer(r"\d+\.\d+|\d\d", match[1]):
             spans[match.start(1) + found.start(), match.start(1) + found.end()] = becomes.get(found[0], found[0])
     sure = {i for span in spans for i in range(*span)}
-    doubt = re.compile(rf"(?<![\w.,:/-])(?:{'|'.join(map(re.escape, becomes))})(?![\w%]|[.,:]\d)")
-    lines = {text.count("\n", 0, found.start()) for found in doubt.finditer(text) if found.start() not in sure}
+    before = "in|of|and|from|to|with|see|by|then|Take"
+    doubt = re.compile(rf"\b(?:{before}) ({'|'.join(map(re.escape, becomes))})(?![\w.]?\d|[\w%])")
+    lines = {text.count("\n", 0, found.start()) for found in doubt.finditer(text) if found.start(1) not in sure}
     for (start, end), new in sorted(spans.items(), reverse=True):
         text = text[:start] + new + text[end:]
     return text, [text.splitlines()[line] for line in sorted(lines)]
@@ -64,7 +67,7 @@ def renumbered(text, becomes):
 def follow_the_order():
     """Give pages and built notebooks the numbers that the order has now; remove what has no source any more."""
     becomes = old_numbers()
-    for path in (path for pattern in PAGES if becomes for path in sorted(ROOT.glob(pattern))):
+    for path in PAGES if becomes else ():
         text, doubtful = renumbered(old := path.read_text("utf-8"), becomes)
         if text != old:
             path.write_text(text, encoding="utf-8", newline="\n")
