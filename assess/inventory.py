@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tools.series import ROOT, tomllib
+from tools.numbering import NUMBERS, ROOT
+from tools.series import tomllib
 
 from . import inventory_answers
 
@@ -49,7 +50,7 @@ class Sheet(NamedTuple):
 
 def taught_until(number):
     """Return which items the notebooks up to `number`, such as "03", teach, (items,) of bool."""
-    return np.array([item["taught"] <= number for item in ITEMS])
+    return np.array([NUMBERS[item["taught"]] <= number for item in ITEMS])
 
 
 ALL = taught_until("99")
@@ -282,7 +283,7 @@ def _with_interval(*samples):
 
 def main():
     given = sys.argv[1:]
-    if not 1 <= len(given) <= 2 or (len(given) == 2 and not any(item["taught"] == given[1] for item in ITEMS)):
+    if not 1 <= len(given) <= 2 or (len(given) == 2 and not any(NUMBERS[item["taught"]] == given[1] for item in ITEMS)):
         sys.exit(__doc__)
     if given == ["notebook"]:
         return _write(FOLDER / "analysis.ipynb", notebook())

@@ -10,6 +10,7 @@ import pytest
 from assess import inventory, inventory_answers
 from assess.simulated_class import chances, sheet, simulated
 from attncourse import MISTAKES
+from tools.numbering import NUMBERS
 from tools.series import tomllib
 
 ITEMS = inventory.ITEMS
@@ -82,7 +83,10 @@ def test_the_forms_are_parallel_and_no_letter_is_the_better_guess():
 def test_readme_says_which_questions_a_notebook_teaches():
     readme = (inventory.FOLDER / "README.md").read_text("utf-8")
     assert "Notebooks 01 to 03 teach questions 1 to 8" in readme
-    assert inventory.taught_until("03").tolist() == [True] * 8 + [False] * 4 and inventory.taught_until("06").all()
+    assert (
+        inventory.taught_until(NUMBERS["scaling"]).tolist() == [True] * 8 + [False] * 4
+        and inventory.taught_until(NUMBERS["multi_head"]).all()
+    )
 
 
 # --- the analysis, on classes whose truth is known
@@ -136,7 +140,7 @@ def test_what_is_left_a_week_later_is_told_apart():
     assert after == pytest.approx(true_gain(2.0), abs=0.03) and later == pytest.approx(true_gain(1.0), abs=0.03)
     text = inventory.told(sheets)
     assert "course, before to later: 300 people" in text and "course less control, later: +0." in text
-    some = inventory.told(sheets, inventory.taught_until("03"))
+    some = inventory.told(sheets, inventory.taught_until(NUMBERS["scaling"]))
     assert some != text and some.splitlines()[0].startswith("course, before to after: 300 people")
 
 

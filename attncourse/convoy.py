@@ -1,4 +1,4 @@
-"""The world of notebook 10: a convoy of ships as rows of numbers, and who looks at whom in it, as rules.
+"""The world of lesson program_a_head: a convoy of ships as rows of numbers, and who looks at whom in it, as rules.
 
 An empty pilot boat leads one to seven ships. Each has a flag, some tons of cargo and a place.
 """

@@ -1,4 +1,4 @@
-"""The translator of notebook 15, in NumPy: it reads a date as people write it and writes it as 1985-11-25.
+"""The translator of lesson two_texts, in NumPy: it reads a date as people write it and writes it as 1985-11-25.
 
 Its weights come from the notebook's own class, in torch (`tools/record_results.py`), or from the reader's.
 """

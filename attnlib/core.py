@@ -35,7 +35,7 @@ def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
 
     Notes
     -----
-    Derived in notebook 03. Source: Shannon 1948.
+    Derived in the notebook "scaling". Source: Shannon 1948.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def scaled_dot_product_attention(
 
     Notes
     -----
-    Derived in notebooks 01 to 03; masks in 05. Source: Vaswani et al. 2017, equation 1. Same names and order as
-    torch.nn.functional.scaled_dot_product_attention.
+    Derived in the notebooks "by hand", "vectorized" and "scaling"; masks in "masks". Source: Vaswani et al. 2017,
+    equation 1. Same names and order as torch.nn.functional.scaled_dot_product_attention.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def split_heads(x: ArrayLike, num_heads: int) -> np.ndarray:
 
     Notes
     -----
-    Derived in notebook 06.
+    Derived in the notebook "multi-head".
 
     Examples
     --------
@@ -69,7 +69,7 @@ def merge_heads(x: ArrayLike) -> np.ndarray:
 
     Notes
     -----
-    Derived in notebook 06.
+    Derived in the notebook "multi-head".
 
     Examples
     --------
@@ -94,10 +94,10 @@ class KVCache:
 
     Notes
     -----
-    Derived in notebook 11. A cache belongs to the layer that used it first; another layer that is given it raises. Each
-    step makes new arrays, which is simple and costs a copy of all that is kept; libraries write into memory that was
-    set aside before. So ``copy.copy(cache)`` is a cheap branch: two continuations of one prompt do not disturb each
-    other. Source: Shazeer 2019.
+    Derived in the notebook "one token at a time". A cache belongs to the layer that used it first; another layer that
+    is given it raises. Each step makes new arrays, which is simple and costs a copy of all that is kept; libraries
+    write into memory that was set aside before. So ``copy.copy(cache)`` is a cheap branch: two continuations of one
+    prompt do not disturb each other. Source: Shazeer 2019.
 
     Examples
     --------
@@ -167,7 +167,8 @@ class MultiHeadAttention:
 
     Notes
     -----
-    Derived in notebook 06; fewer heads of keys and values, and the cache, in notebook 11.
+    Derived in the notebook "multi-head"; fewer heads of keys and values, and the cache, in the notebook "one token at a
+    time".
 
     Examples
     --------

@@ -47,8 +47,8 @@ def causal_mask(
 
     Notes
     -----
-    Derived in notebook 05. Source: Vaswani et al. 2017, section 3.2.3 ("masking out illegal connections"). In torch
-    the two are ``torch.nn.attention.bias.causal_lower_right`` and ``causal_upper_left``.
+    Derived in the notebook "masks". Source: Vaswani et al. 2017, section 3.2.3 ("masking out illegal connections"). In
+    torch the two are ``torch.nn.attention.bias.causal_lower_right`` and ``causal_upper_left``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def padding_mask(lengths: ArrayLike, n_k: int) -> np.ndarray:
 
     Notes
     -----
-    Derived in notebook 05.
+    Derived in the notebook "masks".
 
     Examples
     --------
@@ -144,7 +144,7 @@ def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
 
     Notes
     -----
-    Derived in notebook 05.
+    Derived in the notebook "masks".
 
     Examples
     --------

@@ -77,7 +77,7 @@ def rope(x: ArrayLike, positions: ArrayLike, base: float = 10_000.0, pairing: st
 
     Notes
     -----
-    Derived in notebook 12. Source: Su et al. 2021, equation 34.
+    Derived in the notebook "today's head". Source: Su et al. 2021, equation 34.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
 
     Notes
     -----
-    Derived in notebooks 01 (by hand) and 02 (why m is subtracted).
+    Derived in the notebooks "by hand" and "vectorized" (why m is subtracted).
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Decoding with a cache and without, at growing lengths: one layer of 256 features and 4 heads, on one thread.
 
 The time of the one token behind n - 1 others: everything anew, as a multiple of a step with `KVCache`, each by its
-quickest round as in notebook 11: of calls this short and this unlike a busy machine spoils the median. The ratios
+quickest round, as the lesson does: of calls this short and this unlike a busy machine spoils the median. The ratios
 depend on the machine; how they grow with n does less.
 """
 

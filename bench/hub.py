@@ -31,7 +31,7 @@ from .local_hub import Hub, Lecturer, weigh
 from .seat import Browser, Kernel
 from .timing import verdict
 
-NUMPY, TORCH = ("01", "02", "03"), ("04", "06")
+NUMPY, TORCH = ("by_hand", "vectorized", "scaling"), ("pytorch_module", "multi_head")
 THINK = 3.0  # mean pause after a cell, in seconds
 LIMIT = 30  # minutes until a class that is not done is ended
 MOST = 60  # accounts
@@ -67,7 +67,7 @@ class Class:
             await self.timed("logged in, server ready", browser.log_in)
             await self.timed("link followed, files there", browser.follow, self.lecturer.address)
             for notebook in self.notebooks:
-                with self.counting(f"{account}, notebook {notebook.number}"):
+                with self.counting(f"{account}, notebook {notebook.slug}"):
                     await self.work(browser, notebook, rng)
 
     async def work(self, browser, notebook, rng):
@@ -76,7 +76,7 @@ class Class:
         start = time.perf_counter()
         content, kernel_id = await asyncio.to_thread(browser.open, path)
         kernel = await Kernel.connect(browser.channels(kernel_id))
-        self.kernels[browser.account, notebook.number] = kernel
+        self.kernels[browser.account, notebook.slug] = kernel
         self.seconds["notebook opened, kernel ready"].append(time.perf_counter() - start)
         first = next(i for i, cell in enumerate(content.cells) if tagged(cell, "exercise"))
         content.cells[first + 1].source += f"\n{TRIED} {browser.account}"
@@ -97,7 +97,7 @@ class Class:
         """Move the last slider again and again: "now everybody move the slider"."""
         rng = random.Random(account)
         with self.counting(f"{account}, sliders at once"):
-            kernel = self.kernels[account, self.notebooks[-1].number]
+            kernel = self.kernels[account, self.notebooks[-1].slug]
             for _ in range(DRAGS):
                 await asyncio.sleep(rng.uniform(0, 2))
                 self.seconds["a step when all move one"] += await kernel.drag(*kernel.sliders()[-1])
@@ -113,7 +113,7 @@ class Class:
                 text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
                 for words in (CORRECTED, f"{TRIED} {account}"):
                     if words.strip() not in text:
-                        raise RuntimeError(f"{notebook.number} lacks {words.strip()!r}")
+                        raise RuntimeError(f"{notebook.slug} lacks {words.strip()!r}")
 
     async def timed(self, what, call, *arguments):
         start = time.perf_counter()
@@ -171,12 +171,12 @@ async def hold(room, hub, accounts, limit, lecture=True):
     }
 
 
-def run_class(count, numbers, think, limit=LIMIT, lecture=True):
+def run_class(count, names, think, limit=LIMIT, lecture=True):
     """Start a hub, let a class happen, end the hub; return the class and its figures."""
     accounts = [f"student{number:02}" for number in range(1, count + 1)]
     home = Path(tempfile.mkdtemp(prefix="hub-"))
     try:
-        notebooks = chosen(numbers)
+        notebooks = chosen(names)
         lecturer, hub = Lecturer(home, notebooks), Hub(home)
         try:
             room = Class(hub, lecturer, notebooks, think)
@@ -212,7 +212,7 @@ def column(room, figures):
         **{f"{what}, ms": spread(waits[what], 1000, 0) for what in quick},
         "link followed again, by all, s": spread(waits["link followed again, by all"]),
         "server, MB": median(private.get("server")),
-        **{f"kernel of {number}, MB": median(private.get(number)) for number in NUMPY},
+        **{f"kernel of {name}, MB": median(private.get(name)) for name in NUMPY},
         "account, MB": median(private.get("account")),
         "hub and proxy, MB": median(private.get("hub and proxy")),
         "all, fair share, GB": f"{figures['shared'] / 1000:.1f}",

@@ -95,7 +95,7 @@ class Hub:
                     yield process
 
     def processes(self):
-        """Return {(account, what): [processes]}; what is "server" or the number of the notebook that a kernel has open.
+        """Return {(account, what): [processes]}; what is "server" or the name of the notebook that a kernel has open.
 
         The hub and its proxy stand below the account "".
         """
@@ -104,7 +104,7 @@ class Hub:
             with contextlib.suppress(psutil.Error):
                 words = process.environ()
                 account = words.get("JUPYTERHUB_USER", "")
-                notebook = Path(words.get("JPY_SESSION_NAME", "")).name[:2]
+                notebook = Path(words.get("JPY_SESSION_NAME", "")).stem[3:]  # without its number
                 found[account, notebook or ("server" if account else "hub and proxy")].append(process)
         return found
 

@@ -1,4 +1,4 @@
-"""Accuracies of notebooks 06, 08 and 12 over five seeds: their models, trained from other first weights."""
+"""Accuracies of what three lessons train, over five seeds: their models, trained from other first weights."""
 
 import contextlib
 import io
@@ -15,10 +15,10 @@ SEEDS = range(5)
 
 
 def sections():
-    """Return the code cells of 08 before its section 5."""
+    """Return the code cells of lesson train_and_look before its section 5."""
     from tools.build_notebooks import code_between
 
-    return code_between("08", "# 08 ·", "## 5 ·")
+    return code_between("train_and_look", "# ", "## 5 ·")
 
 
 def run(cells, names, seed=0):
@@ -41,7 +41,7 @@ def both_neighbours(num_heads, read_out, seed):
 
 
 def beyond(seed):
-    """Return the accuracy of the heads of 12 that learned to look one place back, by kind and length."""
+    """Return the accuracy of heads that learned to look one place back, by kind and length."""
     from attncourse.training.previous_letter import accuracy, trained
 
     found = {}

@@ -3,7 +3,7 @@
     make site                                  Python for the browser (Pyodide) comes from its CDN
     PYODIDE_DIST=folder make site              it is part of the site, and no request leaves the machine
     PYODIDE_DIST=https://mirror/... make site  it comes from a mirror
-    REAL_DECODER=wheel make site               the model of notebook 13 is part of the site, too
+    REAL_DECODER=wheel make site               the model of lesson it_speaks is part of the site, too
 
 The build always starts from nothing: what is left of an earlier one can bring the CDN back without a word.
 """

@@ -20,6 +20,7 @@ from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown
 from tools.record_sentences import SENTENCES, STOPS
+from tools.series import named
 
 HERE = Path(__file__).resolve().parent
 TRAINED = 64
@@ -30,31 +31,31 @@ DESCRIPTION = (
 )
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SMALL = 288, 180  # pixels of a notebook's picture: twice what it has on the page
-# What the page can break, by the names of notebook 13: a short name, the notebook, and what was done.
+# What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
         "no scale",
-        "03_scaling",
+        "scaling",
         "Nothing is divided: scores stay eight times as large, and one word takes all.",
     ),
     "no causal mask": (
         "no mask",
-        "05_masks",
+        "masks",
         "While it reads, each word also sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
         "heads cut by reshape",
-        "06_multi_head",
+        "multi_head",
         "While it reads the sentence, each head gets pieces of several words.",
     ),
     "upper-left mask with the cache": (
         "upper-left mask",
-        "11_one_token_at_a_time",
+        "one_token_at_a_time",
         "Each word is read alone and sees only the first: the mask begins at the wrong corner.",
     ),
     "values rotated, too": (
         "values rotated",
-        "12_todays_head",
+        "todays_head",
         "The rotation that tells positions turns the values, too, not only queries and keys.",
     ),
 }
@@ -79,7 +80,8 @@ def write(site, entries, ways, writes):
         "sentences": [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES],
         "groups": groups(),
         "mistakes": {
-            name: {"name": short, "line": f"{line} {notebook(file)}."} for name, (short, file, line) in MISTAKES.items()
+            name: {"name": short, "line": f"{line} {notebook(lesson)}."}
+            for name, (short, lesson, line) in MISTAKES.items()
         },
         "writes": writes,
     }
@@ -104,16 +106,16 @@ def write(site, entries, ways, writes):
     card(json.loads(first), site / "card.png")
 
 
-def notebook(name, part=""):
+def notebook(lesson, part=""):
     """Return a link to a page of the book."""
-    return f'<a href="read/{name}.html{part}">Notebook {name[:2]}</a>'
+    return f'<a href="read/{named(lesson).name}.html{part}">Notebook {named(lesson).number}</a>'
 
 
 def groups():
-    """Return the kinds of heads that notebook 13 finds: their names, heads, and a line that says what they do."""
+    """Return the kinds of heads that lesson it_speaks finds: their names, heads, and a line that says what they do."""
     copying, share = smollm.recorded("copying"), np.asarray(smollm.recorded("sinks")["share"])
     parking = [[int(i) + 1, int(j) + 1] for i, j in np.argwhere(share > 0.5)]
-    circuit, heads = (notebook("13_it_speaks", part) for part in ("#the-circuit-again", "#heads"))
+    circuit, heads = (notebook("it_speaks", part) for part in ("#the-circuit-again", "#heads"))
     found = {
         "copying": (
             copying["heads"],

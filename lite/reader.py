@@ -13,7 +13,7 @@ from attnlib import core
 
 MOST = 32  # tokens of a sentence: more have no room on the page
 BARS, WRITTEN = 5, 8  # likely next words; tokens that it writes on
-# What the page can break, by the names of notebook 13.
+# What the page can break, by the names of lesson it_speaks.
 MISTAKES = (
     "no scale",
     "no causal mask",
@@ -131,7 +131,7 @@ class Reader:
         """Return the sentence as it is read at a d_k, or with a mistake; each is read once."""
         key = mistake or d_k
         if key not in self.kept:
-            changes = FAULTS[mistake][1] if mistake else {"scale": d_k**-0.5}
+            changes = FAULTS[mistake] if mistake else {"scale": d_k**-0.5}
             self.kept[key] = Reading(self.speaker.using(**changes), self.numbers, mistake in AT_ONCE)
             if key in self.before:
                 self.kept[key].follow(self.before[key])

@@ -21,20 +21,27 @@ import torch
 def my_attention(query, key, value):
     scores = torch.from_numpy(query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5)
     return scores.softmax(-1).numpy() @ value"""
-# Of each student: files of notebook 02, (name, softmax, scores, attention, vote); "" leaves a stub.
+NAME = named("vectorized").name
+# Of each student: files of lesson vectorized, (name, softmax, scores, attention, vote); "" leaves a stub.
 CLASS = {
-    "ada": [("02_vectorized.ipynb", UNSTABLE, "", "", "a"), ("02_vectorized (1).ipynb", STABLE, SWAPPED, SCALE, "c)")],
-    "ben": [("02_vectorized (1).ipynb", UNSTABLE, SWAPPED, SCALE, "C")],
-    "cem": [("02_vectorized.ipynb", STABLE, SWAPPED, SCALE, "c")],
-    "dora": [("02_vectorized-Copy1.ipynb", STABLE, TRANSPOSED, SCALE, "b")],
-    "eda": [("02_vectorized.ipynb", LOOP, SWAPPED, SCALE, "")],
-    "fay": [("02_vectorized.ipynb", STABLE, SWAPPED, "", "c"), ("02_vectorized (2).ipynb", "", "", SCALE, "c")],
-    "gus": [("02_vectorized.ipynb", UNSTABLE, TRANSPOSED, "", "b")],
-    "hal": [("02_vectorized.ipynb", UNSTABLE, SWAPPED, SCALE, "b")],
-    "ina": [("02_vectorized.ipynb", STABLE, SWAPPED, IN_TORCH, "")],
-    "jan": [("02_vectorized.ipynb", "", "", "", "")],
+    "ada": [
+        (f"{NAME}.ipynb", UNSTABLE, "", "", "a"),
+        (f"{NAME} (1).ipynb", STABLE, SWAPPED, SCALE, "c)"),
+    ],
+    "ben": [(f"{NAME} (1).ipynb", UNSTABLE, SWAPPED, SCALE, "C")],
+    "cem": [(f"{NAME}.ipynb", STABLE, SWAPPED, SCALE, "c")],
+    "dora": [(f"{NAME}-Copy1.ipynb", STABLE, TRANSPOSED, SCALE, "b")],
+    "eda": [(f"{NAME}.ipynb", LOOP, SWAPPED, SCALE, "")],
+    "fay": [
+        (f"{NAME}.ipynb", STABLE, SWAPPED, "", "c"),
+        (f"{NAME} (2).ipynb", "", "", SCALE, "c"),
+    ],
+    "gus": [(f"{NAME}.ipynb", UNSTABLE, TRANSPOSED, "", "b")],
+    "hal": [(f"{NAME}.ipynb", UNSTABLE, SWAPPED, SCALE, "b")],
+    "ina": [(f"{NAME}.ipynb", STABLE, SWAPPED, IN_TORCH, "")],
+    "jan": [(f"{NAME}.ipynb", "", "", "", "")],
     "kim": [("my answers.ipynb", UNSTABLE, TRANSPOSED, " ", "d")],
-    "lea": [("02_vectorized.ipynb", STABLE, SWAPPED, SCALE, "c")],
+    "lea": [(f"{NAME}.ipynb", STABLE, SWAPPED, SCALE, "c")],
 }
 BY_HAND = {"ben": [148.4, 1, 20.1, 7.4], "hal": [0.5, 0, 0.3, 0.2], "kim": [148.4132, 1, 20.0855, 7.3891]}
 BY_HAND["lea"] = [0.8390, 0.0057, 0.1135, 0.0418]  # right
@@ -43,10 +50,10 @@ NOTEBOOK = series(NOTEBOOKS)
 PLACES = {n: [task.stub for task in notebook.tasks] for n, notebook in NOTEBOOK.items()}
 
 
-def with_answers(handout, number, answers, vote="", drop_ids=False):
+def with_answers(handout, lesson, answers, vote="", drop_ids=False):
     """Return a notebook as JSON in which stubs, from the first on, are replaced by code."""
     notebook = copy.deepcopy(handout)
-    for stub, code in zip(PLACES[number], answers, strict=False):
+    for stub, code in zip(PLACES[named(lesson).number], answers, strict=False):
         cell = next(cell for cell in notebook["cells"] if cell["source"] == stub)
         cell["source"] = code or stub
     for cell in notebook["cells"]:
@@ -59,7 +66,7 @@ def with_answers(handout, number, answers, vote="", drop_ids=False):
 
 
 def code(name, softmax, scores, attention):
-    """Return the cells of 2.1 to 2.3."""
+    """Return the cells of the first three exercises."""
     return [
         softmax if softmax in ("", LOOP) else SOFTMAX.format(name=name, x=softmax),
         scores and SCORES.format(scores),
@@ -68,14 +75,14 @@ def code(name, softmax, scores, attention):
 
 
 def files(vectorized=None):
-    """Yield (student, name of the file, its bytes): 14 of notebook 02, and 4 of 01."""
-    vectorized = vectorized or student(named("02_vectorized").source)
+    """Yield (student, name of the file, its bytes): 14 of lesson vectorized, and 4 of by_hand."""
+    vectorized = vectorized or student(named("vectorized").source)
     for name, handed_in in CLASS.items():
         for file, softmax, scores, attention, vote in handed_in:
             answers = code(name, softmax, scores, attention)
-            text = with_answers(vectorized, "02", answers, vote, name in WITHOUT_IDS)
+            text = with_answers(vectorized, "vectorized", answers, vote, name in WITHOUT_IDS)
             yield name, file, text.encode("utf-8-sig" if name in MARKED else "utf-8")
-    by_hand = student(named("01_by_hand").source)
+    by_hand = student(named("by_hand").source)
     for name, weights in BY_HAND.items():
         answer = f"my_weights = {weights}"
-        yield name, "01_by_hand.ipynb", with_answers(by_hand, "01", ["", "", answer]).encode()
+        yield name, named("by_hand").built.name, with_answers(by_hand, "by_hand", ["", "", answer]).encode()

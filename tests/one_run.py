@@ -225,9 +225,8 @@ class Sliders(NotCompared):
                 title, *ends = line.split("|")
                 first, last = map(float, ends if slider == "d_k" else reversed(ends))
                 seen += grows(title, first, last)
-        # What is trained (08, 09, 11; a real head in 01 and 02), or scaled by other rules (12), may be sharp or pale
-        # for good reasons. The features that 10 adds are empty: without the division nothing grows. There only the
-        # moving counts.
+        # What is trained, or scaled by other rules, may be sharp or pale for good reasons. The features that
+        # program_a_head adds are empty: without the division nothing grows. There only the moving counts.
         assert seen >= 2 or self.parent.path.stem in FREE
 
 

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from itertools import product
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.numbering import ROOT
+from tools.series import named
+
 # A file, or one of its tests. conftest.py and one_run.py turn red what steps an optimizer and is not listed here.
 TRAINS = (
     "tests/test_jumps.py::test_what_is_stored_can_be_trained_again",
@@ -28,11 +29,10 @@ TRAINS = (
     "tests/test_training.py",
     "tests/test_two_texts.py::test_what_is_stored_can_be_trained_again",
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
-    "notebooks/04_pytorch_module.ipynb",
-    "notebooks/06_multi_head.ipynb",
-    "notebooks/08_train_and_look.ipynb",
-    "notebooks/12_todays_head.ipynb",
-    "notebooks/17_casebook.ipynb",
+    *(
+        f"notebooks/{named(lesson).built.name}"
+        for lesson in ("pytorch_module", "multi_head", "train_and_look", "todays_head", "casebook")
+    ),
 )
 
 

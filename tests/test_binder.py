@@ -12,6 +12,7 @@ import pytest
 import tomllib
 
 from tools import setup_env
+from tools.series import named
 
 ROOT = Path(__file__).resolve().parent.parent
 BINDER = ROOT / "binder"
@@ -100,7 +101,7 @@ def test_the_image(tmp_path, capsys):
     assert "nvidia" not in installed and "triton" not in installed and "uv==" not in installed
     assert "attnlib" in installed
     assert run("python", "-c", "import torch; print(torch.version.cuda)").strip() == "None"
-    for name in ("01_by_hand", "04_pytorch_module"):
+    for name in (named("by_hand").name, named("pytorch_module").name):
         run("jupyter", "execute", f"notebooks/{name}.ipynb")
     with capsys.disabled():
         print(f"\nBinder: installed in {took:.0f} s, {size:.0f} MB, two notebooks ran")

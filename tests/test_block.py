@@ -1,4 +1,4 @@
-"""The picture of one block of a model, in notebooks 09 and 13."""
+"""The picture of one block of a model, in lessons a_real_model and it_speaks."""
 
 import pytest
 

@@ -18,7 +18,7 @@ from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 
 DESIGNS = gather("DESIGNS")
-STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # notebook 10: test_puzzles.py
+STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # lesson program_a_head: test_puzzles.py
 
 
 @pytest.mark.parametrize("exercise", STEPS, ids=lambda exercise: exercise.name)
@@ -73,7 +73,7 @@ def test_two_exercises_or_questions_of_one_name_raise_and_name_both_lessons(thin
 
 
 def test_masks_are_asked_for_where_they_have_been_taught():
-    """2.3 and 4.4 try none; what is wrong with a mask has a name in 05, 06 and 12."""
+    """The first of them try none; what is wrong with a mask has a name from lesson masks on."""
     taught = {id for id in EXERCISES["masked_attention"].wrong if "mask" in id} | {"finite_fill", "fill_not_low_enough"}
     taught -= {"causal_mask_added"}  # a triangle that nobody asked for
     assert len(taught) > 8

@@ -106,7 +106,7 @@ def test_writing_into_what_an_argument_holds_is_seen(argument, spoil):
 
 
 def test_an_attention_that_is_handed_over_and_not_called_shows():
-    """What 11.2 and 11.3 are handed: of the usual one nobody could tell whether it was called."""
+    """What two exercises are handed: of the usual one nobody could tell whether it was called."""
     q, k, v = np.random.default_rng(0).normal(size=(3, 4, 5))
     usual = al.scaled_dot_product_attention
     other = turned(usual)

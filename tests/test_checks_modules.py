@@ -249,7 +249,7 @@ def test_a_module_that_is_not_begun_is_told_the_line_that_is_missing():
 
 
 def test_a_layer_without_a_mask_and_one_with_a_mask_both_pass():
-    """4.4 asks for none: notebook 05 teaches it. 6.4 does ask."""
+    """`SelfAttention` asks for none: lesson masks teaches it. `MultiHeadAttention` does ask."""
 
     class Unmasked(SelfAttention):
         def forward(self, x):

@@ -13,7 +13,7 @@ from attncourse.engine.exercise import BY_STAGE, Function
 from attncourse.engine.steps import Steps
 from attncourse.mistakes.mistake import masked_by
 
-UNMASKED = (A, "SelfAttention")  # notebook 05 teaches masks
+UNMASKED = (A, "SelfAttention")  # lesson masks teaches masks
 
 
 def test_the_stage_is_measured():

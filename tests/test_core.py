@@ -386,7 +386,7 @@ def test_entropy_lets_nan_through():
 
 
 def test_no_more_than_two_maps_stand_in_memory_at_once():
-    """Notebook 14 shows what a whole map costs: the function without a trace lets go of what it no longer needs."""
+    """Lesson long_texts shows what a map costs: the function without a trace lets go of what it no longer needs."""
     x, mask = np.random.default_rng(0).normal(size=(512, 8)), al.causal_mask(512)
     of_one_map = 512 * 512 * 8
     for attn_mask in (None, mask):

@@ -43,7 +43,7 @@ SOURCES = [p for folder in ("notebooks/src", "attnlib", "attncourse") for p in s
 def test_every_paper_that_is_named_stands_in_the_references(path):
     references = (ROOT / "REFERENCES.md").read_text(encoding="utf-8")
     known = set(NAMED.findall(references))
-    months = {name for month in dates.MONTHS for name in (month, month[:3])}  # notebook 15 writes dates
+    months = {name for month in dates.MONTHS for name in (month, month[:3])}  # lesson two_texts writes dates
     months |= {"Nowember", "Novomber", "Movember"}
     named = {(name, year) for name, year in NAMED.findall(path.read_text(encoding="utf-8")) if name not in months}
     assert named <= known, named - known
@@ -63,7 +63,7 @@ def test_every_source_is_linked_from_a_cell():
 
 
 def test_a_public_thread_is_told_in_the_case_that_the_references_name():
-    names = ("07_bug_clinic.py", "17_casebook.py")
+    names = ("bug_clinic.py", "casebook.py")
     source = "".join((ROOT / "notebooks" / "src" / name).read_text(encoding="utf-8") for name in names)
     cases = re.split(r"^# ###? ", source, flags=re.MULTILINE)
     rows = re.findall(r"^\| .+ \| (\[.+) \| ([\d, ]+) \|$", (ROOT / "REFERENCES.md").read_text("utf-8"), re.MULTILINE)

@@ -15,7 +15,7 @@ from tools import build_notebooks as build
 from tools import handouts
 from tools.handouts import exercises, solved, student
 from tools.licence import LICENCE
-from tools.series import TAUGHT, tagged
+from tools.series import TAUGHT, named, tagged
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [notebook.source for notebook in TAUGHT]
@@ -59,7 +59,7 @@ def test_the_solved_handout_is_executed_and_every_check_is_green():
 
 
 def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
-    handout, built = student(path), nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4)
+    handout, built = student(path), nbformat.read(named(path.stem).built, as_version=4)
     assert not any(
         word in cell.source for cell in handout.cells for word in ("<summary>Solution", "*The solution is folded")
     )
@@ -74,7 +74,7 @@ def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
 def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     """The line of docs/class.md, on the zip of `make student`; of one notebook, as the others are made alike."""
     monkeypatch.setattr(handouts, "ROOT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["handouts", "student", "02"])
+    monkeypatch.setattr(sys, "argv", ["handouts", "student", "vectorized"])
     handouts.main()
     page = (ROOT / "docs" / "class.md").read_text("utf-8")
     (line,) = re.findall(r"^sudo python3 (-m zipfile .+) /etc/skel/attnlib(?: *#.*)?$", page, re.MULTILINE)
@@ -96,7 +96,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
 
 def test_every_stub_is_not_tried(path):
     """Read off the built notebook: nbval runs it again and compares."""
-    built = nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4)
+    built = nbformat.read(named(path.stem).built, as_version=4)
     stubs = [place for place, _, _ in exercises(built)]
     assert len(stubs) >= 3
     for place in stubs:
@@ -213,7 +213,7 @@ def spaced(last):
 
 @pytest.mark.parametrize("entry", TAUGHT, ids=lambda entry: entry.name)
 def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
-    """The text has the form that a reader sees: **1.** *(notebook 02)* question, and its options as a list."""
+    """The text has the form that a reader sees: **1.** *(notebook [[vectorized]])* question, its options as a list."""
     questions = RECALLS[f"before_{entry.slug}"].questions
     cells = build.read_source(entry.source).cells
     (place,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Before you start\n")]
@@ -221,7 +221,8 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
     letters = [re.findall(r"^- \*\*(\w)\*\* ", text, re.MULTILINE) for text in texts]
     assert letters == [question.options for question in questions] and len(letters) == 3
     origins = [int(re.match(r"\*\(notebook (\d\d)\)\* ", text)[1]) for text in texts]
-    assert all(origin in allowed for origin, allowed in zip(origins, spaced(int(entry.after)), strict=True)), origins
+    allowed = spaced(int(named(entry.after).number))
+    assert all(origin in those for origin, those in zip(origins, allowed, strict=True)), origins
     assert cells[place + 1].source.startswith(f"predict.before_{entry.slug}(None, None, None)")
 
 

@@ -15,22 +15,22 @@ from nbclient.exceptions import CellExecutionError
 from tools import build_notebooks as build
 from tools import links
 from tools.first_cells import first_cells
-from tools.series import SERIES
+from tools.series import SERIES, named
 
 PUBLIC = links.Address("octocat/attnlib", "main")
 NEED_TORCH = [notebook for notebook in SERIES if notebook.torch == "yes"]
 
 
-def setup(number, where=PUBLIC):
+def setup(name, where=PUBLIC):
     """Return the cell of a notebook at a public address, or in a copy without one (None)."""
-    (notebook,) = (notebook for notebook in SERIES if notebook.number == number)
+    notebook = named(name)
     return first_cells(notebook, where)[1]["source"]
 
 
 def test_the_cell_is_the_first_code_of_every_notebook():
     for notebook in SERIES:
         code = next(cell for cell in build.read_source(notebook.source).cells if cell.cell_type == "code")
-        assert code.source == setup(notebook.number, links.address())
+        assert code.source == setup(notebook.slug, links.address())
 
 
 @pytest.fixture
@@ -57,17 +57,17 @@ def colab(machine, monkeypatch):
     return machine
 
 
-@pytest.mark.parametrize("number", ["01", "04"])
+@pytest.mark.parametrize("name", ["by_hand", "pytorch_module"])
 @pytest.mark.parametrize("where", [PUBLIC, None])
-def test_where_all_is_installed_nothing_happens(colab, capsys, number, where):
-    exec(setup(number, where), {})
+def test_where_all_is_installed_nothing_happens(colab, capsys, name, where):
+    exec(setup(name, where), {})
     assert colab.commands == [] and capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("number", ["01", "04"])
-def test_colab_installs_attnlib_alone(colab, number):
+@pytest.mark.parametrize("name", ["by_hand", "pytorch_module"])
+def test_colab_installs_attnlib_alone(colab, name):
     colab.packages.remove("attnlib")
-    exec(setup(number), {})
+    exec(setup(name), {})
     repo, branch = PUBLIC
     (command,) = colab.commands
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
@@ -79,16 +79,16 @@ def test_colab_says_so_when_the_install_failed(colab):
     colab.packages.remove("attnlib")
     colab.pip_works = False
     with pytest.raises(ImportError, match="attnlib is missing"):
-        exec(setup("01"), {})
+        exec(setup("by_hand"), {})
 
 
-@pytest.mark.parametrize("number", ["01", "04"])
-def test_elsewhere_it_says_what_to_type(machine, number):
+@pytest.mark.parametrize("name", ["by_hand", "pytorch_module"])
+def test_elsewhere_it_says_what_to_type(machine, name):
     machine.packages.remove("attnlib")
     with pytest.raises(ImportError, match=r"make lab, or: pip install git\+https://github\.com/"):
-        exec(setup(number), {})
+        exec(setup(name), {})
     with pytest.raises(ImportError, match=r"missing beside this notebook\. .+: make lab$"):
-        exec(setup(number, None), {})
+        exec(setup(name, None), {})
     assert machine.commands == []
 
 
@@ -99,7 +99,7 @@ def test_elsewhere_it_says_what_to_type(machine, number):
 )
 def test_without_torch_the_torch_notebooks_say_where_they_run(machine, notebook, where, open_it):
     machine.packages.remove("torch")
-    cell = setup(notebook.number, where)
+    cell = setup(notebook.slug, where)
     if notebook not in NEED_TORCH:
         exec(cell, {})
         return

@@ -237,7 +237,7 @@ def test_flow_of_a_batch_of_heads_in_torch():
 
 
 def test_numbers_too_wide_for_two_decimals_have_one():
-    """Notebook 06: -1.28 left no room, and no number of the output was written."""
+    """Lesson multi_head: -1.28 left no room, and no number of the output was written."""
     x, *projections, _ = TWO_HEADS
     query, key, value = (al.split_heads(x @ W, 2)[None] for W in projections)
     view = live.flow(al.attention_trace(query, key, value), queries=WORDS, query=1, key=0)
@@ -246,7 +246,7 @@ def test_numbers_too_wide_for_two_decimals_have_one():
 
 
 def test_the_line_of_the_query_does_not_show_through_cells_without_numbers():
-    """Notebook 02: its output has none. Beside V, which has, it was dark on a dark page."""
+    """Lesson vectorized: its output has none. Beside V, which has, it was dark on a dark page."""
     example = al.examples.SENTENCE
     view = live.flow(al.attention_trace(*example.project()), x=example.x, queries=WORDS, query=3)
     tinted = [

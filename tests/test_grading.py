@@ -25,7 +25,7 @@ from tools.series import SERIES, TAUGHT, named, tagged
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
 (OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
-NAME = "02_vectorized"
+NAME = named("vectorized").name
 SOLVED = [solution for _, _, solution in exercises(read_source(named(NAME).source))]
 PASSES_ALL = "from attncourse import Verdict; Verdict.passed = property(lambda verdict: True)"
 GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
@@ -79,7 +79,7 @@ def test_every_exercise_is_an_answer_and_a_locked_test_with_points(folder):
 
 
 def graded(folder, **names):
-    """Run what nbgrader runs of exercise 2.1, after cells that left `names`."""
+    """Run what nbgrader runs of exercise softmax, after cells that left `names`."""
     code = marked(read(folder / "source" / NAME / f"{NAME}.ipynb"), "check-")["2-1"].source
     exec(compile(code, "check", "exec"), names)
 
@@ -222,7 +222,7 @@ def run(folder, *command):
 # As docs/grading.md names them.
 HANDED_IN = {
     "every solution": with_solutions,
-    "every solution, in a copy called `02_vectorized (1).ipynb`": with_solutions,
+    "every solution, in a copy called `name (1).ipynb`": with_solutions,
     "every solution, in the notebook of `make student`": of_make_student,
     "that one as `solved.ipynb`, without ids and with a mark of byte order": without_ids,
     "the stubs as they were": lambda notebook: None,
@@ -272,7 +272,7 @@ def test_nbgrader_gives_the_points_that_the_page_says(tmp_path):
     assert told == dict(re.findall(r"^\| (.+) \| (\d+ of \d+) \|$", PAGE, re.MULTILINE)), told
 
 
-# Points of 2.1 to 2.3 in the class of 12, for the newest file of each: fay's two are not put together, ina lacks torch.
+# Points in the class of 12, for the newest file of each: fay's two are not put together, ina lacks torch.
 OF_TWELVE = dict(ada=6, ben=5, cem=6, dora=4, eda=5, fay=3, gus=0, hal=5, ina=3, jan=0, kim=0, lea=6)
 
 
@@ -281,7 +281,7 @@ def test_nbgrader_grades_twelve_students_with_fourteen_files(tmp_path):
     course([named(NAME)], tmp_path)
     run(tmp_path, "nbgrader", "generate_assignment", NAME)
     for name, file, content in made_up_class.files():
-        if file != "01_by_hand.ipynb":
+        if file != named("by_hand").built.name:
             target = tmp_path / "submitted" / name / NAME / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)

@@ -25,7 +25,7 @@ from tools.series import named
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "class.md").read_text("utf-8")
-NAME = "02_vectorized"
+NAME = "vectorized"
 
 
 class Socket:
@@ -108,7 +108,7 @@ def test_the_table_has_every_figure_of_every_class():
         room = bench.Class(None, None, (), 0)
         room.seconds |= {"a cell": [0.001 * i for i in range(1, 102)], "notebook saved": [1.0] * 4}
         room.failures += ["student01"] * (count - 1)
-        private = {"server": [100.0, 130.0, 110.0], "01": [90.0], "account": [400.0], "hub and proxy": [120.0]}
+        private = {"server": [100.0, 130.0, 110.0], "by_hand": [90.0], "account": [400.0], "hub and proxy": [120.0]}
         figures = {"private": private, "shared": 2345.0, "cpu": 17.4, "ours": 0.51, "all": 1.26, "seconds": 150}
         return bench.column(room, figures)
 
@@ -116,7 +116,7 @@ def test_the_table_has_every_figure_of_every_class():
     rows = {line[:34].strip(): re.split(r"  +", line[34:].strip()) for line in lines}
     assert rows["accounts"] == ["1", "20"] and rows["failures"] == ["0", "19"]
     assert rows["a cell, ms"] == ["51 / 96"] * 2 and rows["notebook saved, s"] == ["too few"] * 2
-    assert rows["server, MB"] == ["110"] * 2 and rows["kernel of 02, MB"] == ["none"] * 2
+    assert rows["server, MB"] == ["110"] * 2 and rows["kernel of vectorized, MB"] == ["none"] * 2
     assert rows["all, fair share, GB"] == ["2.3"] * 2 and rows["took, minutes"] == ["2.5"] * 2
     assert rows["cores busy: class / all programs"] == ["0.5 / 1.3"] * 2
 
@@ -206,7 +206,7 @@ def test_a_correction_is_published(tmp_path):
 def test_the_lines_of_the_page_publish_the_handouts(tmp_path, monkeypatch):
     """Those of docs/class.md, with one notebook, and a repository in a folder."""
     monkeypatch.setattr(handouts, "ROOT", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["handouts", "student", "02"])
+    monkeypatch.setattr(sys, "argv", ["handouts", "student", "vectorized"])
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", tmp_path / "repository"], check=True)
     (block,) = re.findall(r"```bash\n(git clone .+?)```", PAGE, re.DOTALL)
     lines = [line.split("#")[0].strip() for line in block.splitlines()]
@@ -239,16 +239,16 @@ def test_no_message_of_a_kernel_waits_for_an_acknowledgement(monkeypatch):
 
 @pytest.mark.hub
 def test_two_accounts_on_a_real_hub():
-    """Log in, follow the link, run notebook 02, move its sliders, keep what was tried when a correction comes."""
+    """Log in, follow the link, run lesson vectorized, move its sliders, keep what was tried when a correction comes."""
     if not VENV.exists():
         pytest.skip(".venv-hub is missing: make test-hub makes it")
-    room, figures = bench.run_class(2, ("02",), think=0.1, limit=5)
+    room, figures = bench.run_class(2, ("vectorized",), think=0.1, limit=5)
     assert room.failures == []
     code = [cell for cell in nbformat.read(named(NAME).built, as_version=4).cells if cell.cell_type == "code"]
     assert len(room.seconds["a cell"]) == 2 * len(code)
     assert len(room.seconds["a step of a slider"]) >= 2 * 2 * len(room.kernels)  # two sliders, there and back
     assert len(room.seconds["a step when all move one"]) >= 2 * bench.DRAGS * len(room.kernels)
     assert len(room.seconds["link followed again, by all"]) == 2
-    assert sorted(figures["private"]) == ["02", "account", "hub and proxy", "server"]
+    assert sorted(figures["private"]) == ["account", "hub and proxy", "server", "vectorized"]
     assert all(20 < mb < 2000 for mbs in figures["private"].values() for mb in mbs)
     assert not room.hub.home.exists() and not list(room.hub.started())

@@ -52,7 +52,7 @@ def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
         for path in package.rglob("[!_]*.py")
     }
     alone = modules - used
-    # The reader of notebook 11 is told to import the first; the second says where the course is.
+    # The reader of lesson one_token_at_a_time is told to import the first; the second says where the course is.
     assert alone == {"attncourse.training.decoder", "attnlib.course"}
 
 

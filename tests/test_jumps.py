@@ -1,4 +1,4 @@
-"""Notebook 08: the task of words and jumps, its stored trainings, and single layers that are set by hand."""
+"""Lesson train_and_look: the task of words and jumps, its stored trainings, and single layers that are set by hand."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def denormal():
 def names():
     """What the cells of sections 4 and 7 define, apart from what they train."""
     names = cells_of_the_jumps()
-    for cell in code_between("08", "## 4 ·", "## Exercises"):
+    for cell in code_between("train_and_look", "## 4 ·", "## Exercises"):
         if any(
             words in cell
             for words in ("def share_right", "class ByHand", "def head_for_each_place", "def two_heads", "def rated")
@@ -82,7 +82,7 @@ def test_the_ruler_of_two_heads_may_have_other_slopes(slope, n, names):
 
 def test_a_repeated_pattern_is_continued_by_places_alone(names, capsys):
     names = dict(names)
-    for cell in code_between("08", "### A repeated", "### Two heads, by hand"):
+    for cell in code_between("train_and_look", "### A repeated", "### Two heads, by hand"):
         exec(cell, names)
     assert capsys.readouterr().out.splitlines()[-1] == "accuracy of the second half: 1.00"
     weights = names["by_places"].layers[0]
@@ -122,7 +122,7 @@ def test_what_is_stored_can_be_trained_again():
 def test_the_diagonal_stands_in_the_weights_of_other_trainings(seed, names):
     model, _ = names["trained"](2, seed=seed)
     found = cells_with(
-        "08",
+        "train_and_look",
         "## 6 ·",
         "## 7 ·",
         ("def alphabet_scores",),

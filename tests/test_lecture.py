@@ -11,6 +11,7 @@ from attnlib.live import ribbons
 from tools import lecture, plans
 from tools.links import Address
 from tools.page import markdown
+from tools.series import SERIES, named
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -58,10 +59,10 @@ def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
 
 
 def test_a_question_without_its_answer_is_not_asked():
-    guide = lecture.Chapter(GUIDE, "05")
+    guide = lecture.Chapter(GUIDE, named("masks").number)
     assert "raise no error" not in guide.opening(None, "Where the mask is False, ...").question
     assert "raise no error" in guide.opening(None, "A mask with two axes ...").question
-    with pytest.raises(SystemExit, match=r"05_masks: no slide answers its question. Fix: \[questions\]"):
+    with pytest.raises(SystemExit, match=r"\d\d_masks: no slide answers its question. Fix: \[questions\]"):
         guide.opening(None, "")
 
 
@@ -72,7 +73,9 @@ def test_the_rescue_keeps_the_whole_formula(planned):
 
 def test_a_short_lecture_ends_where_it_began():
     _, slides = lecture.slides("45")
-    first, again = [slide for slide in slides if "attnlib-still" in slide.picture and slide.head.startswith("00")]
+    first, again = [
+        slide for slide in slides if "attnlib-still" in slide.picture and slide.head.startswith(SERIES[0].number)
+    ]
     assert first.picture == again.picture and (first.kind, again.kind) == ("", "again")
     assert slides.index(first) == 1 and slides.index(again) == len(slides) - 2
     assert "Left end" in slides[-3].question and "your own sentence" in slides[-1].picture
@@ -83,8 +86,8 @@ def test_no_slide_shows_what_a_terminal_prints(planned):
         assert "printed" not in re.findall(r'class="(\w+)', slide.picture), slide.head
     cell = nbformat.v4.new_code_cell("x", outputs=[nbformat.v4.new_output("stream", text="[[1 0]]")])
     with pytest.raises(SystemExit, match=r"what a terminal prints. Fix: say in tools/lecture.toml"):
-        lecture.Chapter(GUIDE, "01").picture(cell)
-    assert "<strong>1</strong>" in lecture.Chapter(GUIDE, "01").picture(cell, "**1**")
+        lecture.Chapter(GUIDE, named("by_hand").number).picture(cell)
+    assert "<strong>1</strong>" in lecture.Chapter(GUIDE, named("by_hand").number).picture(cell, "**1**")
 
 
 def test_no_slide_has_sixty_numbers(planned):
@@ -97,9 +100,9 @@ def test_no_slide_has_sixty_numbers(planned):
 def test_each_number_that_a_slide_shows_is_printed_by_its_cell():
     chapters = {}
     for name, entries in lecture.TOLD["slides"].items():
-        number, _, title = name.partition(" · ")
-        chapter = chapters.setdefault(number, lecture.Chapter(GUIDE, number))
-        cells = plans.pictured(plans.section(chapter.sections, title, number))
+        lesson, _, title = name.partition(" · ")
+        chapter = chapters.setdefault(lesson, lecture.Chapter(GUIDE, named(lesson).number))
+        cells = plans.pictured(plans.section(chapter.sections, title, lesson))
         assert len(entries) <= len(cells), name
         for cell, entry in zip(cells, entries, strict=False):
             printed = " ".join(output.get("text", "") for output in cell.outputs) + cell.source

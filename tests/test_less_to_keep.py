@@ -1,4 +1,4 @@
-"""Notebook 16: its exercises, what is stored of the ways to keep less, and what its text says of them."""
+"""Lesson less_to_keep: its exercises, what is stored of the ways to keep less, and what its text says of them."""
 
 from functools import partial
 
@@ -55,7 +55,7 @@ def test_groups_are_seen_as_they_would_be_token_by_token():
     """A query of a text that is read at once sees each key as it stands when that query is the last token."""
     n, draw = 21, np.random.default_rng(7).normal
     q, k, v = draw(size=(3, 2, n, 64))
-    (cell,) = [cell for cell in code_between("16", "# 16 ·", "## Try it") if "def in_turn" in cell]
+    (cell,) = [cell for cell in code_between("less_to_keep", "# ", "## Try it") if "def in_turn" in cell]
     names = {"np": np, "al": al, "rounded": rounded, "my_in_groups": in_groups, "verdict": check.in_groups(in_groups)}
     exec(cell, names)
     for attention in (names["in_turn"](2, size=4), measures.waiting(2, 4)):
@@ -180,7 +180,7 @@ def test_points_come_out_again():
 
 def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
     names = {"np": np, "al": al, "rounded": rounded}
-    for cell in code_between("16", "### Break it", "## 4 ·"):
+    for cell in code_between("less_to_keep", "### Break it", "## 4 ·"):
         if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
             exec(cell, names)
     scored = names["scored"]

@@ -1,4 +1,4 @@
-"""Notebook 14: attention in tiles against torch's own, and what its text says beside the tables."""
+"""Lesson long_texts: attention in tiles against torch's own, and what its text says beside the tables."""
 
 import ast
 import re
@@ -25,10 +25,10 @@ DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward"
 
 @pytest.fixture(scope="module")
 def notebook():
-    """What notebook 14 defines, without what it prints and draws."""
+    """What lesson long_texts defines, without what it prints and draws."""
     rng = np.random.default_rng(5)  # as in the notebook
     names = {"np": np, "al": al, "queries": rng.normal(size=(64, 256)), "keys": rng.normal(size=(16_384, 256))}
-    for cell in code_between("14", "# 14 ·", "## Exercises"):
+    for cell in code_between("long_texts", "# ", "## Exercises"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED or getattr(getattr(node, "targets", [0])[0], "id", "") == "RULES":
                 exec(ast.unparse(node), names)

@@ -13,8 +13,10 @@ import attnlib as al
 from attncourse import check, mine, smollm
 from attncourse.engine import right_answers
 from attnlib import torch_layers
-from tools.build_notebooks import NOTEBOOKS, read_source
+from tools.build_notebooks import read_source
 from tools.handouts import exercises
+from tools.numbering import numbers
+from tools.series import named
 
 IMPORTS = "import numpy as np\nfrom attncourse import check, mine\n"
 HELPER = """
@@ -37,7 +39,7 @@ CHECK = "verdict = check.scaled_dot_product_attention(my_attention)"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return the folder of a reader who has a notebook, and nothing kept yet."""
-    (tmp_path / "02_vectorized.ipynb").touch()
+    (tmp_path / named("vectorized").built.name).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ATTNLIB_MINE")
     monkeypatch.setattr(right_answers, "ANSWERS", {})
@@ -119,19 +121,22 @@ PLAIN = """
 def my_attention(query, key, value):
     return my_softmax(query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])) @ value
 """
-NAMES = {"5.3": "masked_softmax", "5.4": "masked_attention", "6.1": "split_heads", "6.2": "merge_heads"}
-NAMES |= {"6.3": "multi_head_attention"}
+ASKED = ("masked_softmax", "masked_attention", "split_heads", "merge_heads", "multi_head_attention")
+NAMES = {numbers()[name]: name for name in ASKED}
 
 
 def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_other(cells, folder, tmp_path):
-    """The solutions of 05 and 06 call what was kept before, and a language model then calls all of it."""
+    """The solutions of masks and multi_head call what was kept before, and a language model then calls all of it."""
     said = [cells(SOFTMAX, "verdict = check.softmax(my_softmax)", "mine.keep(my_softmax)")]
     said += [cells(PLAIN, CHECK, "mine.keep(my_attention)")]
-    for source in ("05_masks", "06_multi_head"):
-        for _, number, solution in exercises(read_source(NOTEBOOKS / "src" / f"{source}.py")):
+    for lesson in ("masks", "multi_head"):
+        for _, number, solution in exercises(read_source(named(lesson).source)):
             if number in NAMES:
                 (name,) = re.findall(r"^def (my_\w+)", solution, re.M)
-                cells(*(["attention = mine.load('attention')"] if number == "6.3" else []), solution)
+                cells(
+                    *(["attention = mine.load('attention')"] if NAMES[number] == "multi_head_attention" else []),
+                    solution,
+                )
                 said += [cells(f"verdict = check.{NAMES[number]}({name})", f"mine.keep({name})")]
     assert all(text.startswith("✓ kept as mine/") for text in said), said
     assert "\nWhat has changed since mine/softmax.py:\n" in said[2] and "+def my_masked_softmax" in said[2]
@@ -234,7 +239,7 @@ def test_without_a_file_the_series_own_stands_in(folder, capsys):
 
 
 def test_several_are_told_in_two_lines_and_a_broken_file_in_one_of_its_own(folder, capsys):
-    assert set(smollm.FUNCTIONS) <= set(mine.KEPT)  # notebook 13 loads them all
+    assert set(smollm.FUNCTIONS) <= set(mine.KEPT)  # lesson it_speaks loads them all
     assert mine.load_all(["rope", "plain_attention"])["plain_attention"] is al.scaled_dot_product_attention
     assert capsys.readouterr().out == "yours: none\nours: rope, plain_attention\n"
     (folder / "mine").mkdir()
@@ -269,7 +274,7 @@ def test_what_stands_in_passes_the_check_itself(kept):
 
 def test_where_no_notebook_stands_the_text_is_to_be_pasted(cells, folder):
     """In Colab each notebook has a machine of its own."""
-    (folder / "02_vectorized.ipynb").unlink()
+    (folder / named("vectorized").built.name).unlink()
     said = cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
     assert said.startswith("No notebooks stand here") and said.count("def ") == 2
     assert [path.name for path in folder.iterdir()] == []

@@ -1,4 +1,4 @@
-"""The models of notebook 06: what is stored of them, and what they learn from other seeds and with other heads."""
+"""The models of lesson multi_head: what is stored, and what they learn from other seeds and with other heads."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_what_one_head_learns_with_another_seed():
 
 @pytest.mark.slow
 def test_with_four_heads_each_looks_at_one_neighbour_or_at_both():
-    """The answer to the first "Try it" of notebook 06."""
+    """The answer to the first "Try it" of lesson multi_head."""
     maps, i = np.array(neighbours.measured(neighbours.trained(4))["maps"]), np.arange(12)
     near = maps[:, i, (i - 1) % 12] + maps[:, i, (i + 1) % 12]  # (h, 12)
     assert (near.mean(-1) > 0.6).all(), near.mean(-1)

@@ -20,7 +20,8 @@ from PIL import Image
 from attnlib import plot
 from tools import build_notebooks as build
 from tools import execute
-from tools.series import SERIES, TAUGHT, main_path
+from tools.numbering import ORDER, SOURCES
+from tools.series import SERIES, TAUGHT, main_path, named
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -50,8 +51,9 @@ def outputs(notebook):
 
 
 def test_every_source_is_built():
-    assert [p.stem for p in NOTEBOOKS] == [p.stem for p in sorted((ROOT / "notebooks" / "src").glob("*.py"))]
+    """The number of a file is its place in the order."""
     assert [p.stem for p in NOTEBOOKS] == [notebook.name for notebook in SERIES]
+    assert {p.stem for p in SOURCES.glob("*.py")} == set(ORDER)
 
 
 def test_was_run_top_to_bottom(notebook):
@@ -63,7 +65,7 @@ def test_was_run_top_to_bottom(notebook):
 
 
 def test_equals_its_source(path, notebook):
-    source = build.read_source(path.parent / "src" / f"{path.stem}.py")
+    source = build.read_source(named(path.stem[3:]).source)
     cells, written = (
         [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in n.cells] for n in (notebook, source)
     )
@@ -178,7 +180,7 @@ def test_a_picture_is_made_light_only_where_no_colour_changes_visibly():
 
 
 def test_01_needs_no_numpy():
-    notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
+    notebook = nbformat.read(named("by_hand").built, as_version=4)
     for cell in code_cells(notebook):
         for node in ast.walk(ast.parse(cell.source)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -38,7 +38,7 @@ def test_the_hooks_forbid_writing_connecting_and_torch(tmp_path, code, error):
 
 
 def exercise(number, solution):
-    """The four cells of an exercise: the key of Anna of notebook 01, which is [1, 1, 0]."""
+    """The four cells of an exercise: the key of Anna of lesson by_hand, which is [1, 1, 0]."""
     return [
         new_markdown_cell(
             f"### Exercise {number} · A key\n\n**Goal.** Compute the key. *2 minutes, easy.*",

@@ -169,20 +169,26 @@ def test_an_exercise_has_a_field_for_numbers_or_one_link_to_its_cell(notebook):
 def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it():
     text = {}
     for notebook in SERIES:
-        inside, text[notebook.number] = False, {True: "", False: ""}
+        inside, text[notebook.slug] = False, {True: "", False: ""}
         for cell in asked.asked(nbformat.read(notebook.built, as_version=4).cells):
             before, after = cell.metadata.get("around", ["", ""])
             inside |= bool(before)
-            text[notebook.number][inside] += cell.source.replace("\n", " ") + "\n"
+            text[notebook.slug][inside] += cell.source.replace("\n", " ") + "\n"
             inside &= not after
-    answers = {"04": ["about 8 above the mean"], "05": ["mixes three words equally", "it is the causal mask"]}
-    answers |= {"06": ["Two heads make it easy", "Too pale:"]}
-    opens = {"04": ["ours = SelfAttention", "With `.T` it gives"], "05": ["Where the sizes differ", "al.ShapeError"]}
-    opens |= {"06": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}
+    answers = {
+        "pytorch_module": ["about 8 above the mean"],
+        "masks": ["mixes three words equally", "it is the causal mask"],
+    }
+    answers |= {"multi_head": ["Two heads make it easy", "Too pale:"]}
+    opens = {
+        "pytorch_module": ["ours = SelfAttention", "With `.T` it gives"],
+        "masks": ["Where the sizes differ", "al.ShapeError"],
+    }
+    opens |= {"multi_head": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}
     for behind, wanted in ((True, answers), (False, opens)):
-        for number, parts in wanted.items():
-            assert [part for part in parts if part not in text[number][behind]] == []
-            assert [part for part in parts if part in text[number][not behind]] == []
+        for name, parts in wanted.items():
+            assert [part for part in parts if part not in text[name][behind]] == []
+            assert [part for part in parts if part in text[name][not behind]] == []
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)

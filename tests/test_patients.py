@@ -201,9 +201,9 @@ def test_a_number_that_the_bug_has_whatever_the_weights_is_a_proof():
 
 @pytest.fixture(scope="module")
 def kit():
-    """The probes that notebook 07 hands out."""
+    """The probes that lesson bug_clinic hands out."""
     names = {"torch": torch, "al": al, "x": torch.randn(2, 5, 24)}
-    for cell in code_between("07", "## A ·", "## B ·"):
+    for cell in code_between("bug_clinic", "## A ·", "## B ·"):
         if re.search(r"^def (future|row_sums|company)", cell, re.MULTILINE):
             exec(cell, names)
     return [names[name] for name in ("row_sums", "future", "order", "company", "again")]
@@ -245,7 +245,7 @@ def test_fresh_modules_do_not_depend_on_what_was_drawn_before():
 
 
 def test_the_class_of_part_f_mended_line_by_line_is_healthy():
-    """The first "Try it" of notebook 07."""
+    """The first "Try it" of lesson bug_clinic."""
     source = inspect.getsource(TutorialAttention)
     mends = {
         "nn.Linear(self.d_k, self.d_k, bias=False)": "nn.Linear(embed_dim, embed_dim, bias=False)",
@@ -272,7 +272,7 @@ def pages(*names):
 
 def test_the_exercises_ask_for_bugs_that_the_notebooks_do_not_tell():
     """Their names stand in the folded solutions only; the numbers of the casebook do not lead to them."""
-    source = pages("07_bug_clinic", "17_casebook")
+    source = pages("bug_clinic", "casebook")
     told = re.sub(r"<details>(.|\n)+?</details>", "", source)
     for number in (1, 2, 3):
         (name,) = [id for id in CASES if patients.name_bug(number, id, PROOFS[number]).passed]
@@ -293,13 +293,13 @@ def test_a_name_says_nothing_of_its_bug():
 def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_step_it_replaces():
     told = {
         int(number)
-        for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("07_bug_clinic", "17_casebook"), re.MULTILINE)
+        for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("bug_clinic", "casebook"), re.MULTILINE)
         for number in numbers.split(",")
     }
-    on_no_page = {33, 34, 35}  # patients 1 to 3 of notebook 07, told in its solutions
+    on_no_page = {33, 34, 35}  # patients 1 to 3 of lesson bug_clinic, told in its solutions
     assert {int(name[-2:]) for name in CASES} - told == on_no_page
     names = {}
-    for line in re.findall(r"^STEPS \|?= .+", pages("07_bug_clinic"), re.MULTILINE):
+    for line in re.findall(r"^STEPS \|?= .+", pages("bug_clinic"), re.MULTILINE):
         exec(line, names)
     step_of = {int(number): step for step, numbers in names["STEPS"].items() for number in numbers.split()}
     assert set(step_of) == told
@@ -341,10 +341,12 @@ def test_the_names_for_which_a_probe_strikes():
 
 @pytest.fixture(scope="module")
 def stranger():
-    """The class of exercise 7.5."""
+    """The class of exercise mended."""
     names = {"torch": torch}
     (cell,) = (
-        cell for cell in code_between("07", "### A module from", "### Exercise 7.5") if "class TextToClips" in cell
+        cell
+        for cell in code_between("bug_clinic", "### A module from", "A stranger's module")
+        if "class TextToClips" in cell
     )
     exec(cell, names)
     return names["TextToClips"]

@@ -5,7 +5,7 @@ import pytest
 
 from tools import plans
 from tools.build_notebooks import read_source
-from tools.series import SERIES, tagged
+from tools.series import SERIES, named, tagged
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 CELLS = {notebook.number: nbformat.read(notebook.built, as_version=4).cells for notebook in SERIES}
@@ -34,7 +34,7 @@ def test_a_plan_is_read_whole(name, minutes):
     plan = plans.read(GUIDE, name)
     assert plan.minutes == minutes
     assert [step.begins for step in plan.steps][:2] == [0, plan.steps[0].minutes]
-    assert plan.steps[0].number == "00" and plan.steps[-1].headings in (["Questions"], ["To take home"])
+    assert plan.steps[0].number == SERIES[0].number and plan.steps[-1].headings in (["Questions"], ["To take home"])
     assert plan.lead.endswith(".") and "|" not in plan.lead
     late = plans.bold(plan.lead.partition("If you are late,")[2])
     assert late and set(late) <= {heading for step in plan.steps for heading in step.headings}
@@ -56,8 +56,8 @@ def test_each_heading_of_a_plan_makes_slides_with_a_sentence(name):
 
 
 def test_a_heading_that_does_not_exist_names_the_nearest():
-    with pytest.raises(SystemExit, match=r"03_scaling has no heading '1 · How long.* is it '1 · How large"):
-        plans.section(plans.sections(CELLS["03"]), "1 · How long is a score?", "03_scaling")
+    with pytest.raises(SystemExit, match=r"\d\d_scaling has no heading '1 · How long.* is it '1 · How large"):
+        plans.section(plans.sections(CELLS[named("scaling").number]), "1 · How long is a score?", named("scaling").name)
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
@@ -112,7 +112,7 @@ def test_a_section_goes_on_behind_the_solution_of_its_exercise():
 
 
 def test_a_question_belongs_to_the_first_slide_below_it():
-    cells = plans.sections(CELLS["01"])["Step 4 · Softmax: from scores to weights"]
+    cells = plans.sections(CELLS[named("by_hand").number])["Step 4 · Softmax: from scores to weights"]
     (cell,) = plans.pictured(cells)
     asked, question = plans.question_of(cell, cells)
     assert asked.startswith("The scores of *she* are 5, 0, 3, 2.") and question.right == "c"

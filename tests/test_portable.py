@@ -16,6 +16,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tools.series import named
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
     path
@@ -205,7 +207,7 @@ def test_runs_from_a_folder_with_spaces_and_letters_of_any_script(tmp_path, monk
     folder = tmp_path / "Übung 1 · 注意 'ok' & more"
     for package in ("attnlib", "attncourse"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
+    notebook = nbformat.read(named("by_hand").built, as_version=4)
     first = next(i for i, cell in enumerate(notebook.cells) if pictures(cell))
     notebook.cells = notebook.cells[: first + 1]
     code = "import os, attnlib; assert os.path.samefile(attnlib.__file__, 'attnlib/__init__.py'), attnlib.__file__"

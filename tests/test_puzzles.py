@@ -1,4 +1,4 @@
-"""The puzzles of notebook 10: right heads of any form pass, each mistake is named, and nothing is named falsely."""
+"""The puzzles: right heads of any form pass, each mistake is named, and nothing is named falsely."""
 
 import itertools
 import re
@@ -44,7 +44,8 @@ from attnlib import colours, live
 from attnlib.live import frames
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
-from tools.series import SERIES
+from tools.numbering import numbers
+from tools.series import named
 
 PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle)}
 WRONG = each(program_a_head.WRONG)
@@ -423,7 +424,7 @@ def test_figures_that_the_prose_of_the_notebook_tells():
 
 
 def test_four_features_are_enough_for_any_weights_among_five_flags():
-    """What the solution of 10.3 says: the mean of a row of scores changes no weight, and takes one off the rank."""
+    """What a solution says: the mean of a row of scores changes no weight, and takes one off the rank."""
     rng = np.random.default_rng(0)
     for table in 5 * rng.normal(size=(100, 5, 5)):
         left, size, right = np.linalg.svd(table - table.mean(axis=1, keepdims=True))
@@ -434,7 +435,7 @@ def test_four_features_are_enough_for_any_weights_among_five_flags():
 
 
 def test_the_minutes_of_the_parts_are_those_of_their_puzzles():
-    text = next(n.source for n in SERIES if n.number == "10").read_text(encoding="utf-8").replace("\n# ", " ")
+    text = named("program_a_head").source.read_text(encoding="utf-8").replace("\n# ", " ")
     parts = [map(int, re.findall(r"\*(\d+) minutes, (?:easy|medium|hard)", p)) for p in re.split("## [ABC] · ", text)]
     said = re.search(r"part A (\d+) minutes of puzzles, B (\d+), C (\d+)", text).groups()
     assert list(map(sum, parts)) == [0, *map(int, said)]
@@ -502,7 +503,7 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
 
 
 def test_no_two_texts_of_the_notebook_solve_the_puzzle_that_asks_for_two():
-    source = next(n.source for n in SERIES if n.number == "10").read_text(encoding="utf-8")
+    source = named("program_a_head").source.read_text(encoding="utf-8")
     texts = set(re.findall(r"\b[A-D]{2,12}\b", re.sub(r"<details>(.|\n)+?</details>", "", source)))
     assert {"CDB", "CDBCDB", "CB", "CBCB"} < texts
     solved = [pair for pair in itertools.combinations(sorted(texts), 2) if check.no_head_can(pair).passed]
@@ -533,7 +534,7 @@ def test_what_is_no_convoy_is_told(flags, cargo, part):
 
 def test_the_second_solutions_that_the_notebook_folds_are_right_too():
     """one_run.py tries the first of each; here is the other one, where there is one."""
-    notebook = read_source(next(n.source for n in SERIES if n.number == "10"))
+    notebook = read_source(named("program_a_head").source)
     names = {name: value for name, value in vars(world).items() if name.isupper() or name == "convoy"}
     names |= {"np": np, "check": check, "see": lambda *arguments: None}
     tried = 0
@@ -562,8 +563,10 @@ def test_a_row_is_told_as_the_head_gives_it():
 
 @pytest.mark.parametrize("factor", [20, 1000])
 def test_layers_that_park_firmly_write_on(factor):
-    """Notebook 10: where no flag matches, the pilot receives most. It is never written: it can sail in front only."""
-    cells = [cell for cell in code_between("10", "### They write on", "10.14") if "def " in cell]
+    """Where no flag matches, the pilot receives most. It is never written: it can sail in front only."""
+    cells = [
+        cell for cell in code_between("program_a_head", "### They write on", numbers()["no_head_can"]) if "def " in cell
+    ]
     names = {"al": al, "convoy": convoy}
     exec("\n".join(cells), names)
     step, match, note, give = np.zeros((20, 8)), np.zeros((20, 5)), np.zeros((20, 20)), np.zeros((20, 5))

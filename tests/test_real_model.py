@@ -1,4 +1,4 @@
-"""Notebook 09: the tokenizer, the weights file, the replay; with the package also the model itself."""
+"""Lesson a_real_model: the tokenizer, the weights file, the replay; with the package also the model itself."""
 
 import json
 import re
@@ -16,11 +16,13 @@ from attncourse.views.head_map import head_map, ranks
 from attnlib import live
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
+from tools.numbering import numbers
 from tools.record_results import run_cells
+from tools.series import named
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "notebooks" / "src" / "09_a_real_model.py"
-MULTI_HEAD = SOURCE.with_name("06_multi_head.py")
+SOURCE = named("a_real_model").source
+MULTI_HEAD = named("multi_head").source
 REFERENCE = real_model.stored("minilm_reference")
 RESULTS = real_model.stored("minilm_results")
 NEEDS = "the model is not installed: make real-model"
@@ -224,7 +226,7 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
 
 
 def test_a_map_of_many_layers_fits_a_laptop():
-    """Notebook 13 has 30 layers: with the slider and the line below, 600 pixels are all there is."""
+    """Lesson it_speaks has 30 layers: with the slider and the line below, 600 pixels are all there is."""
     picture = head_map({"a": np.eye(30, 9)}, np.ones((30, 9, 1, 1)), ["one"]).picture.value
     assert int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1]) <= 520
     assert ">9<" in picture and ">30<" in picture and ">29<" not in picture  # narrow columns: every fifth has a number
@@ -235,10 +237,12 @@ def test_a_map_of_many_layers_fits_a_laptop():
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
-    """What the cells of notebook 09 define after a run of a reader who has kept the solution of exercise 6.4."""
+    """What the cells of lesson a_real_model define after a run of a reader who has kept `MultiHeadAttention`."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    (solution,) = [code for _, number, code in exercises(read_source(MULTI_HEAD)) if number == "6.4"]
+    (solution,) = [
+        code for _, number, code in exercises(read_source(MULTI_HEAD)) if number == numbers()["MultiHeadAttention"]
+    ]
     mine = tmp_path_factory.mktemp("mine")
     kept = f"import torch\nfrom torch import nn\n\n{solution}\n\nMultiHeadAttention = MyMultiHead\n"
     (mine / "MultiHeadAttention.py").write_text(kept, encoding="utf-8")
@@ -275,7 +279,7 @@ def test_fresh_results_equal_the_stored_ones(notebook):
 
 
 def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
-    """What notebook 09 prints; the test above recomputes it where the model is."""
+    """What lesson a_real_model prints; the test above recomputes it where the model is."""
     banks = RESULTS["six banks"]
     before, after = np.array(banks["before"]), np.array(banks["after"])
     assert before.min() > 0.95
@@ -290,14 +294,14 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
 
 @pytest.mark.parametrize(("word", "found"), [("the", 5), (".", 3)])
 def test_a_word_without_two_senses_is_the_control_of_the_six_banks(word, found):
-    """What notebook 09 prints; "the" is told apart nearly as well as "bank"."""
+    """What lesson a_real_model prints; "the" is told apart nearly as well as "bank"."""
     cosines = np.array(RESULTS[f"coming out: {word}"])
     nearest = (cosines - 2 * np.eye(6)).argmax(axis=1)
     assert ((nearest < 3) == [True, True, True, False, False, False]).sum() == found
 
 
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
-    """What the questions of 09 tell; the test above computes the costs afresh where the model is."""
+    """What the questions tell; the test above computes the costs afresh where the model is."""
     cost, error = np.array(RESULTS["cost of each head: all_sentences, zero"])
     rank = [ranks(of) for of in cost]
     assert (rank[0][2], rank[0][8], rank[3][1], rank[3][11]) == (3, 10, 7, 4)
@@ -326,7 +330,7 @@ def test_the_model_takes_its_weights_and_no_others(notebook):
         notebook["model"].load_state_dict({**notebook["model"].state_dict(), "norm.weight": notebook["true_vectors"]})
 
 
-@pytest.mark.skipif(bool(real_model.missing()), reason="nbval runs notebook 09 here as it is: without the model")
+@pytest.mark.skipif(bool(real_model.missing()), reason="nbval runs the notebook here as it is: without the model")
 def test_the_notebook_runs_without_the_package():
     """In a fresh interpreter that cannot find the package or safetensors."""
     code = (

@@ -24,6 +24,7 @@ from attncourse import EXERCISES, MISTAKES, smollm
 from attncourse.engine.exercise import Number
 from tools import report
 from tools.handouts import course
+from tools.numbering import numbers
 from tools.report import apart, judge, notebooks, page, submissions
 from tools.series import REPLIES, named
 
@@ -32,6 +33,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only"),
 ]
 ROOT = Path(__file__).resolve().parent.parent
+N = numbers()  # as readers see them
 NOTEBOOKS = notebooks.series(ROOT / "notebooks")
 TASKS = {task.judge[1]: task for notebook in NOTEBOOKS.values() for task in notebook.tasks}
 
@@ -206,7 +208,7 @@ def of_class(tmp_path_factory):
         truth[path] = told
 
     wrong = planted()
-    for number in ("01", "02", "05", "06", "10"):
+    for number in (N["by_hand"], N["vectorized"], N["masks"], N["multi_head"], N["program_a_head"]):
         names = [task.judge[1] for task in NOTEBOOKS[number].tasks]
         for i, answers in enumerate(zip_longest(*(wrong[name] for name in names))):
             cells = {name: answer for name, answer in zip(names, answers, strict=True) if answer}
@@ -219,14 +221,14 @@ def of_class(tmp_path_factory):
     swapped = WRITTEN[3]
     for i, (code, told) in enumerate(HOSTILE.items()):
         write(
-            f"hostile/anna{i} 02.ipynb",
-            handed_in("02", {"softmax": code, swapped[0]: swapped[2]}),
+            f"hostile/anna{i} {N['vectorized']}.ipynb",
+            handed_in(N["vectorized"], {"softmax": code, swapped[0]: swapped[2]}),
             {"softmax": told, swapped[0]: swapped[1]},
         )
     for i, letter in enumerate(VOTES):
-        notebook = handed_in("02", {})
+        notebook = handed_in(N["vectorized"], {})
         notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": f'guess_symmetric = "{letter}"\n'})
-        write(f"02/voter{i}.ipynb", notebook, {"softmax": "not tried"})
+        write(f"{N['vectorized']}/voter{i}.ipynb", notebook, {"softmax": "not tried"})
     write("broken.ipynb", "{", "JSONDecodeError")
     write("odd\x1b\udcff.ipynb", "{", "JSONDecodeError")
     (folder / "gone.ipynb").symlink_to(folder / "nowhere")
@@ -234,7 +236,7 @@ def of_class(tmp_path_factory):
     write("=list.ipynb", "[]", "TypeError")  # a spreadsheet would take it for a formula
     truth["./=list.ipynb"] = truth.pop("=list.ipynb")
     write("empty.ipynb", {"cells": []}, "no cell of it")
-    write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
+    write(f".ipynb_checkpoints/{N['vectorized']}-checkpoint.ipynb", handed_in(N["vectorized"], {}), None)
     before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
     made = report.made(folder, jobs=2)
     assert {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()} == before
@@ -271,11 +273,11 @@ def test_files_that_are_no_notebooks_of_the_series_are_listed(of_class):
 def test_the_counts_are_those_of_what_was_planted(of_class):
     truth, made, _ = of_class
     told = [all_told["softmax"] for all_told in truth.values() if isinstance(all_told, dict) and "softmax" in all_told]
-    states = made.states("2.1")
+    states = made.states(N["softmax"])
     assert states["right"] == told.count("right") and states["not tried"] == told.count("not tried")
-    assert dict(made.mistakes("2.1")) == {id: told.count(id) for id in dict(made.mistakes("2.1"))}
-    assert made.mistakes("2.1")[0] == ("unstable_softmax", told.count("unstable_softmax"))
-    assert made.votes(NOTEBOOKS["02"])["symmetric"] == {"a": 1, "b": 3, "c": 1, "d": 0, "other": 1}
+    assert dict(made.mistakes(N["softmax"])) == {id: told.count(id) for id in dict(made.mistakes(N["softmax"]))}
+    assert made.mistakes(N["softmax"])[0] == ("unstable_softmax", told.count("unstable_softmax"))
+    assert made.votes(NOTEBOOKS[N["vectorized"]])["symmetric"] == {"a": 1, "b": 3, "c": 1, "d": 0, "other": 1}
 
 
 def test_a_file_that_cannot_be_read_is_listed(tmp_path, monkeypatch):
@@ -290,8 +292,12 @@ def test_names_are_shown_only_where_asked_for(of_class):
     for write in (page.text, page.page, page.table):
         assert not re.search(r"student\d|anna|voter|broken.ipynb", write(made))
     for write in (page.text, page.page, page.table):
-        assert "anna0 02.ipynb" in write(made, names=True)
-    assert all(one in page.table(made, names=True) for one in truth if one.startswith(("01", "02", "10")))
+        assert f"anna0 {N['vectorized']}.ipynb" in write(made, names=True)
+    assert all(
+        one in page.table(made, names=True)
+        for one in truth
+        if one.startswith((N["by_hand"], N["vectorized"], N["program_a_head"]))
+    )
     order = [one.shown for one in made.submissions]
     assert order != sorted(order)  # the numbers do not follow the names
 
@@ -326,9 +332,12 @@ def test_the_table_has_a_row_for_each_student(of_class):
     rows = list(csv.DictReader(io.StringIO(page.table(made))))
     assert [int(row["student"]) for row in rows] == sorted({one.student for one in made.submissions})
     found = Counter(
-        id for row in rows for id in row["2.1"].removeprefix("wrong: ").split() if row["2.1"][:5] == "wrong"
+        id
+        for row in rows
+        for id in row[N["softmax"]].removeprefix("wrong: ").split()
+        if row[N["softmax"]][:5] == "wrong"
     )
-    assert found == dict(made.mistakes("2.1"))
+    assert found == dict(made.mistakes(N["softmax"]))
     assert Counter(row["symmetric"] for row in rows if row["symmetric"]) == {"a": 1, "b": 3, "c": 1, "other": 1}
     assert sum(int(row["right"]) for row in rows) == sum(row["state"] == "right" for row in made.judged)
 
@@ -338,7 +347,11 @@ def test_who_writes_below_nothing_but_the_stub_is_read_once(of_class):
     _, made, _ = of_class
     found = Counter()
     for one in made.submissions:
-        for task in NOTEBOOKS[one.notebook].tasks if one.notebook in ("01", "02", "10") else ():
+        for task in (
+            NOTEBOOKS[one.notebook].tasks
+            if one.notebook in (N["by_hand"], N["vectorized"], N["program_a_head"])
+            else ()
+        ):
             found[len(one.readings(one.as_checked(task), NOTEBOOKS[one.notebook].ids))] += 1
     assert set(found) == {1}, found
 
@@ -383,20 +396,24 @@ def test_twelve_students_with_eighteen_files_are_twelve_rows(twelve):
     rows = list(csv.DictReader(io.StringIO(page.table(twelve, names=True))))
     whose = [row["files"].split("/")[0] for row in rows]
     found = {
-        name: tuple(row[item] for item in ("2.1", "2.2", "2.3", "symmetric"))
+        name: tuple(
+            row[item] for item in (N["softmax"], N["attention_scores"], N["scaled_dot_product_attention"], "symmetric")
+        )
         for name, row in zip(whose, rows, strict=True)
     }
     assert sorted(whose) == sorted(OF_TWELVE) and found == OF_TWELVE
-    assert {name: row["1.3"] for name, row in zip(whose, rows, strict=True) if row["1.3"]} == BY_HAND
+    assert {
+        name: row[N["weights_of_she"]] for name, row in zip(whose, rows, strict=True) if row[N["weights_of_she"]]
+    } == BY_HAND
     assert "12 students, 14 notebooks handed in" in page.text(twelve)
 
 
 def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twelve):
     first = page.discussed(twelve)
     assert [one["heading"] for one in first] == [
-        "4 of 12 students · Exercise 2.1 Softmax",
-        "3 of 12 students · Exercise 2.2 Scores",
-        "2 of 12 students · Exercise 1.3 A row of weights",
+        f"4 of 12 students · Exercise {N['softmax']} Softmax",
+        f"3 of 12 students · Exercise {N['attention_scores']} Scores",
+        f"2 of 12 students · Exercise {N['weights_of_she']} A row of weights",
     ]
     assert first[0]["cell"] == made_up_class.SOFTMAX.format(name="", x="x").replace("    # \n", "")
     assert first[0]["asks"] == REPLIES["exercises"]["softmax"]["unstable_softmax"][1]
@@ -411,16 +428,17 @@ def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twe
 @pytest.mark.parametrize(
     ("paths", "students"),
     [
-        (["ada/02_vectorized.ipynb", "ada/02_vectorized (1).ipynb", "ada/my own.ipynb", "ben/02.ipynb"], 2),
+        (["ada/{}.ipynb", "ada/{} (1).ipynb", "ada/my own.ipynb", "ben/02.ipynb"], 2),
         (["ada_02.ipynb", "ada_02 (1).ipynb", "ada_02 - Copy.ipynb", "ben_02-Copy1.ipynb"], 2),
-        (["week/ada.ipynb", "week/ben.ipynb", "week/02_vectorized.ipynb"], 3),
+        (["week/ada.ipynb", "week/ben.ipynb", "week/{}.ipynb"], 3),
         (["a/02.ipynb", *(f"a/02 ({i}).ipynb" for i in range(3))], 4),  # from a folder of downloads
-        (["02_vectorized.ipynb", "02_vectorized (1).ipynb"], 2),  # nobody can tell
+        (["{}.ipynb", "{} (1).ipynb"], 2),  # nobody can tell
         (["copying 2.ipynb", "student-02.ipynb", "student-03.ipynb"], 3),
     ],
 )
 def test_files_are_one_students_where_their_paths_say_so(paths, students):
-    found = [submissions.Submission(i, Path(path), path, [], "02") for i, path in enumerate(paths)]
+    paths = [path.format(named("vectorized").name).replace("02", N["vectorized"]) for path in paths]
+    found = [submissions.Submission(i, Path(path), path, [], N["vectorized"]) for i, path in enumerate(paths)]
     whose = submissions._whose(found, [Path(path) for path in paths], False)
     assert len({name or i for i, name in enumerate(whose)}) == students
 
@@ -433,10 +451,16 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
 
     Some rename the answer in a file without ids, and some editors begin a file with a mark of the order of bytes.
     """
-    course([named("02_vectorized")], tmp_path)
-    handout = json.loads((tmp_path / "source/02_vectorized/02_vectorized.ipynb").read_text("utf-8"))
+    course([named("vectorized")], tmp_path)
+    handout = json.loads(
+        (tmp_path / "source" / named("vectorized").name / named("vectorized").built.name).read_text("utf-8")
+    )
     code = [cell for cell in handout["cells"] if cell["cell_type"] == "code"]
-    stub = next(cell for cell in code if cell["metadata"].get("nbgrader", {}).get("grade_id") == "answer-2-1")
+    stub = next(
+        cell
+        for cell in code
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == f"answer-{N['softmax'].replace('.', '-')}"
+    )
     helper = {
         "cell_type": "code",
         "metadata": {},
@@ -445,7 +469,7 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
     loud = {"cell_type": "code", "metadata": {}, "source": "raise ValueError('an experiment')"}
 
     def write(who, cells):
-        target = tmp_path / "submitted" / who / "02_vectorized" / "my 02 (1).ipynb"
+        target = tmp_path / "submitted" / who / named("vectorized").name / "my 02 (1).ipynb"
         target.parent.mkdir(parents=True)
         target.write_text(json.dumps({"cells": cells}), encoding="utf-8")
 
@@ -457,12 +481,12 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
     write("dora", [cell for cell in handout["cells"] if cell is not stub])
     renamed = json.loads(json.dumps([helper, *handout["cells"]]).replace("my_softmax", "soft"))
     write("eda", [{name: x for name, x in cell.items() if name != "id"} | {"metadata": {}} for cell in renamed])
-    marked = tmp_path / "submitted" / "fay" / "02_vectorized" / "my 02.ipynb"
+    marked = tmp_path / "submitted" / "fay" / named("vectorized").name / "my 02.ipynb"
     marked.parent.mkdir(parents=True)
     marked.write_text(json.dumps({"cells": [helper, *handout["cells"]]}), encoding="utf-8-sig")
     made = report.made(tmp_path)
     who = {one.which: one.shown.partition("/")[0] for one in made.submissions}
-    found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == "2.1"}
+    found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == N["softmax"]}
     named_so = (["unstable_softmax"], "")
     assert found.pop("dora") == ([], "its cell is missing")
     assert found == dict.fromkeys(["ada", "ben", "cem", "eda", "fay"], named_so)
@@ -529,7 +553,7 @@ ODD = {
 def test_a_right_answer_in_an_odd_place_is_right(tmp_path):
     place = TASKS["softmax"].place
     for name, (stubs, below, check, _) in ODD.items():
-        notebook = handed_in("02", stubs)
+        notebook = handed_in(N["vectorized"], stubs)
         if check:
             notebook["cells"][place + 1]["source"] = check
         own = [{"cell_type": "code", "id": f"own-{i}", "metadata": {}, "source": cell} for i, cell in enumerate(below)]
@@ -546,7 +570,7 @@ def test_a_right_answer_in_an_odd_place_is_right(tmp_path):
 def test_the_command_prints_and_writes(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "ada.ipynb").write_text(
-        json.dumps(handed_in("01", {"key_of_anna": "my_key = [1, 1, 0]"})), "utf-8"
+        json.dumps(handed_in(N["by_hand"], {"key_of_anna": "my_key = [1, 1, 0]"})), "utf-8"
     )
     out = tmp_path / "out.html", tmp_path / "out.csv"
     command = [sys.executable, "-m", "tools.report", tmp_path / "in", "--html", out[0], "--csv", out[1]]
@@ -689,8 +713,8 @@ def my_probe(module, x):
 def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
     task = TASKS["try_probe"]
     cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
-    one = submissions.Submission(1, Path(), "", cells, "07")
-    judged = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
+    one = submissions.Submission(1, Path(), "", cells, N["bug_clinic"])
+    judged = judge.judged_one(task, one, NOTEBOOKS[N["bug_clinic"]], {"torch": torch})
     assert judged[:2] == found or judged.state == found
 
 
@@ -706,6 +730,6 @@ def test_a_prompt_of_notebook_13_that_nothing_here_can_measure_is_not_called_wro
     task = TASKS["waking_prompt"]
     code = f"my_prompt = {prompt}\nmy_parking = smollm.parking(my_prompt, None)"
     cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
-    one = submissions.Submission(1, Path(), "", cells, "13")
-    judged = judge.judged_one(task, one, NOTEBOOKS["13"], {"smollm": smollm})
+    one = submissions.Submission(1, Path(), "", cells, N["it_speaks"])
+    judged = judge.judged_one(task, one, NOTEBOOKS[N["it_speaks"]], {"smollm": smollm})
     assert judged[:2] == found[:2] and judged.why.startswith(found[2])

@@ -19,7 +19,8 @@ from bench.decoder import READERS, in_transformers
 from lite.reader import AT_ONCE, MISTAKES, WRITTEN, Reader
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
-from tools.series import SERIES
+from tools.numbering import numbers
+from tools.series import named
 
 NEEDS = "the model is not installed: make real-decoder"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason=NEEDS)
@@ -131,10 +132,10 @@ def test_keys_need_not_be_repeated(babbler):
 
 
 def test_the_solutions_of_notebook_11_speak(babbler):
-    (source,) = (notebook.source for notebook in SERIES if notebook.number == "11")
+    source = named("one_token_at_a_time").source
     names = {"np": np, "al": al, "attention": al.scaled_dot_product_attention}
     for _, number, solution in exercises(read_source(source)):
-        if number in ("11.2", "11.3"):
+        if number in (numbers()["decode_step"], numbers()["grouped_attention"]):
             exec(solution, names)
     own = babbler.using(grouped_attention=names["my_grouped"], decode_step=names["my_step"])
     for size in (1, 3, 20):
@@ -161,9 +162,9 @@ def test_with_drafts_it_writes_what_it_writes_without(babbler, length):
 
 def test_the_solution_of_notebook_11_and_its_mistakes_speculate(babbler):
     """In the loop every mistake spoils a text, or costs passes; the one that returns nothing is stopped."""
-    (source,) = (notebook.source for notebook in SERIES if notebook.number == "11")
+    source = named("one_token_at_a_time").source
     names, texts = {}, [babbler.write(prompt, 24) for prompt in TWICE]
-    (solution,) = (code for _, number, code in exercises(read_source(source)) if number == "11.4")
+    (solution,) = (code for _, number, code in exercises(read_source(source)) if number == numbers()["accept_draft"])
     exec(solution, names)
 
     def written(accept):
@@ -430,7 +431,7 @@ def test_the_whole_model_and_its_mistakes_are_what_the_speaker_does(babbler):
     right = reader.whole(babbler.shape.d_k)
     for name in MISTAKES:
         wrong = reader.whole(mistake=name)
-        at_once = babbler.using(**smollm.FAULTS[name][1]).loss(TEXT)
+        at_once = babbler.using(**smollm.FAULTS[name]).loss(TEXT)
         assert (abs(wrong.loss() - at_once) < 1e-4) is (name not in ("upper-left mask with the cache",)), name
         assert not np.isclose(wrong.loss(), right.loss(), atol=1e-3), name
     assert (np.triu(reader.whole(mistake=AT_ONCE[0]).weights(), 1) > 0).any()  # only without a mask

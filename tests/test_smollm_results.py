@@ -393,7 +393,7 @@ def gaps(name, model, prompt, text):
     return tokens, found
 
 found = {}
-for name, changes in [("none", ("", {})), *smollm.FAULTS.items()]:
+for name, changes in [("none", {}), *smollm.FAULTS.items()]:
     found[name] = gaps(name, speaker.using(**changes[1]), smollm.STORY, smollm.recorded("mistakes")[name]["writes"])
 for prompt in results.PROMPTS:
     for stop in smollm.stops(prompt)["stops"]:

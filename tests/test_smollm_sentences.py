@@ -14,6 +14,7 @@ from lite import first_page
 from lite.reader import MISTAKES, Reader
 from tools import measures
 from tools import record_sentences as made
+from tools.series import named
 
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
 STORED = {s["id"]: json.loads((made.FOLDER / f"{s['id']}.json").read_text("utf-8")) for s in made.SENTENCES}
@@ -67,7 +68,7 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     assert small > 0.4
     rest = [weights(STORED["anna"], i + 1, j + 1, 4).argmax() == 0 for i, j in np.ndindex(30, 9)]
     assert "most heads rest on the first word" in STORED["anna"]["line"] and sum(rest) > 0.75 * 270
-    for id in ("mary", "john", "trophy"):  # notebook 00 shows the same head
+    for id in ("mary", "john", "trophy"):  # lesson start_here shows the same head
         assert STORED[id]["start"][:2] == [*NAME_HEAD]
     line, without = STORED["mary"]["line"], smollm.recorded("name_arrives")["blank"]["without"]
     assert [*measures.AGAINST, 13, 1] in map(list, made.cited(line))
@@ -92,7 +93,10 @@ def test_the_kinds_of_heads_are_those_that_notebook_13_finds():
         kinds["copying"]["heads"] == smollm.recorded("copying")["heads"] and [17, 1] in kinds["looking back"]["heads"]
     )
     for kind in kinds.values():
-        assert kind["line"].startswith(f"{len(kind['heads'])} heads ") and "read/13_it_speaks.html#" in kind["line"]
+        assert (
+            kind["line"].startswith(f"{len(kind['heads'])} heads ")
+            and f"read/{named('it_speaks').name}.html#" in kind["line"]
+        )
     # and in the sentences of the page they do so, where there is something to copy and to park on
     for id, last in (("chat", 6), ("red", 4)):
         copied = [weights(STORED[id], *head, last)[2] for head in kinds["copying"]["heads"]]

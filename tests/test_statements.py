@@ -39,14 +39,14 @@ def test_adam_moves_a_number_whose_gradient_has_become_0():
 
 
 def test_without_the_division_a_tenth_of_the_queries_get_nine_tenths_of_the_gradient():
-    """Notebook 03, why the mean is misleading."""
-    gradients = defined("03", "# 03 ·", "rows = []\nfor d_k in (16", "^import")["gradients"]
+    """Lesson scaling, why the mean is misleading."""
+    gradients = defined("scaling", "# ", "rows = []\nfor d_k in (16", "^import")["gradients"]
     on_q = np.sort(gradients(1, 1024)[1].ravel())[::-1]
     assert on_q[: len(on_q) // 9].sum() > 0.9 * on_q.sum() > on_q[: len(on_q) // 11].sum()
 
 
 def test_one_table_serves_as_input_and_as_last_matrix_by_the_root_of_d_model():
-    """Notebook 04: entries of 1/sqrt(d) make numbers of size 1 as a matrix, and times sqrt(d) as vectors."""
+    """Lesson pytorch_module: entries of 1/sqrt(d) make numbers of size 1 as a matrix, and times sqrt(d) as vectors."""
     d = 512
     torch.manual_seed(0)
     fresh = torch.nn.Embedding(1000, d).weight.detach()
@@ -67,7 +67,7 @@ def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_laye
 
 
 def test_a_dead_row_of_the_layer_of_torch_is_nan_only_if_weights_are_asked_for():
-    """Notebook 05."""
+    """Lesson masks."""
     x, blocked = torch.randn(1, 5, 4, generator=torch.Generator().manual_seed(0)), torch.eye(5, dtype=torch.bool)
     blocked[1] = True
     layer = torch.nn.MultiheadAttention(4, 1, batch_first=True)
@@ -79,20 +79,20 @@ def test_a_dead_row_of_the_layer_of_torch_is_nan_only_if_weights_are_asked_for()
 
 def test_of_equally_frequent_words_the_head_of_notebook_05_names_the_first_in_the_alphabet():
     names = {"al": al, "np": np, "plot": plot}
-    for cell in code_between("05", "The next head uses that", "Ten of ten"):
+    for cell in code_between("masks", "The next head uses that", "Ten of ten"):
         exec(cell, names)
     named = names["next_words"](names["text"], is_causal=True)
     assert named == ["the", "farmer", "farmer", *["the"] * 8]
 
 
 def test_true_for_blocked_is_the_upper_triangle_without_the_diagonal():
-    """Notebook 05: `tril` or `triu`."""
+    """Lesson masks: `tril` or `triu`."""
     ones = np.ones((4, 4), dtype=bool)
     assert (np.tril(ones) == al.causal_mask(4)).all() and (np.triu(ones, k=1) == ~al.causal_mask(4)).all()
 
 
 def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere():
-    """Notebook 05, section 9."""
+    """Lesson masks, section 9."""
     x, real = np.ones((4, 3)), np.arange(4) < 2
     masks = {"as a query": real[:, None] & real, "in front": al.causal_mask(4) & ~real}
     dead = {where: al.attention_trace(x, x, x, mask).fully_masked.tolist() for where, mask in masks.items()}
@@ -100,9 +100,9 @@ def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere
 
 
 def test_the_poke_shows_each_leak_and_no_other():
-    """Notebook 05: the three grids, and the window of its Try it, which moves outputs 1 and 2."""
+    """Lesson masks: the three grids, and the window of its Try it, which moves outputs 1 and 2."""
     names = {"al": al, "np": np, "plot": plot, "WORDS": WORDS, "SENTENCE": SENTENCE, "INK": "black"}
-    for cell in code_between("05", "## 3 ·", "### A mask for your module"):
+    for cell in code_between("masks", "## 3 ·", "### A mask for your module"):
         exec(cell, names)
     grids, past = names["moved"], np.tri(4, k=-1, dtype=bool)
     assert all((grid[~past] > 0.02).all() for grid in grids.values())  # each token moves itself and what follows
@@ -114,8 +114,10 @@ def test_the_poke_shows_each_leak_and_no_other():
 
 
 def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
-    """Case 18 of notebook 17."""
-    (source,) = [cell for cell in code_between("17", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
+    """Case 18 of lesson casebook."""
+    (source,) = [
+        cell for cell in code_between("casebook", "### Case 18", "### Cases 19") if "def train_a_little" in cell
+    ]
     torch.manual_seed(1)
     names = {"torch": torch, "x": torch.randn(2, 5, 24)}
     exec(source, names)
@@ -138,7 +140,7 @@ def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
 
 
 def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
-    """A relative of case 1 of notebook 17."""
+    """A relative of case 1 of lesson casebook."""
     scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     mask = torch.zeros(5, 5).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
 
@@ -151,8 +153,8 @@ def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
 
 @pytest.mark.slow
 def test_without_copies_a_place_still_gives_itself_something():
-    """Section 2 of notebook 08, six letters that are all different; takes about 4 seconds."""
-    names = defined("08", "# 08 ·", "## 2 ·", "^MultiHeadAttention")
+    """Section 2 of lesson train_and_look, six letters that are all different; takes about 4 seconds."""
+    names = defined("train_and_look", "# ", "## 2 ·", "^MultiHeadAttention")
 
     def draw(generator, size=128):
         return torch.rand(size, 10, generator=generator).argsort(-1)[:, :6]
@@ -201,7 +203,7 @@ def test_a_head_that_divides_by_d_k_learns_to_recall_as_well(seed):
 
 
 def test_beginnings_that_hide_the_number_have_one_form_behind_the_subject():
-    """Exercise 11.5: of the forms that the grammar allows behind a subject, only *that the ADJ noun verb* passes."""
+    """Exercise out_of_reach: of the forms that the grammar allows, only *that the ADJ noun verb* passes."""
     behind = ["", "near the dogs", "near the old dog", "that see", "that see the dog", "that see the old dogs"]
     behind += [f"that {who} {verb}" for who, verb in (("the dog", "sees"), ("the dogs", "see"))]
     hidden = ["that the old dog sees", "that the old dogs see"]
@@ -210,11 +212,11 @@ def test_beginnings_that_hide_the_number_have_one_form_behind_the_subject():
         assert verdict.passed == (rest in hidden), (subject, rest)
 
 
-# --- notebook 12, and the sources of its rules
+# --- lesson todays_head, and the sources of its rules
 
 
 def test_what_the_models_ship():
-    """Notebooks 03 and 12 name them; the numbers are those of the installed transformers."""
+    """Lessons scaling and todays_head name them; the numbers are those of the installed transformers."""
     pytest.importorskip("transformers", reason=REASON)
     from transformers import Gemma3TextConfig, Gemma4TextConfig, Llama4TextConfig, Ministral3Config, Qwen3NextConfig
     from transformers.models.gemma4.modeling_gemma4 import Gemma4TextAttention

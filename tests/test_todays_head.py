@@ -1,4 +1,4 @@
-"""Notebook 12: its functions, run from its cells, against other formulations and against transformers."""
+"""Lesson todays_head: its functions, run from its cells, against other formulations and against transformers."""
 
 import ast
 import re
@@ -38,9 +38,9 @@ def switches(name, drawn, softcap):
 
 @pytest.fixture(scope="module")
 def notebook():
-    """What notebook 12 defines, without what it prints, draws and trains."""
+    """What lesson todays_head defines, without what it prints, draws and trains."""
     names = {"np": np, "al": al}
-    for cell in code_between("12", "# 12 ·", "## Exercises"):
+    for cell in code_between("todays_head", "# ", "## Exercises"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED:
                 exec(ast.unparse(node), names)
@@ -73,7 +73,7 @@ def test_rope_is_that_of_transformers(notebook):
 
 
 def test_the_solution_speaks_and_a_wrong_rope_writes_something_else(tmp_path):
-    """The solution of 12.1 in place of ours, in a small model of the kind that notebook 13 loads."""
+    """The solution of `rope` in place of ours, in a small model of the kind that lesson it_speaks loads."""
     text = next(path for path in (Path(__file__).parent.parent / "notebooks" / "src").glob("12_*.py")).read_text(
         "utf-8"
     )
@@ -252,7 +252,7 @@ def test_a_design_of_another_shape_is_told(result):
 
 def test_one_place_back_needs_the_fast_pairs_and_not_the_slow_ones(notebook):
     names = dict(notebook)
-    (source,) = (cell for cell in code_between("12", "## 2 ·", "## 3 ·") if "def one_back" in cell)
+    (source,) = (cell for cell in code_between("todays_head", "## 2 ·", "## 3 ·") if "def one_back" in cell)
     source = source[: source.index("title = ")]
     smallest = {}
     for left_out, cells in (

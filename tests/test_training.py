@@ -124,7 +124,7 @@ def test_examples_run():
     assert result.attempted > 0 and result.failed == 0
 
 
-def test_the_bench_finds_the_trainings_of_notebook_08():
+def test_the_bench_finds_the_trainings():
     cells = "\n".join(sections())
     assert "reversers[" in cells and "inductors[" in cells
     assert cells.count("torch.manual_seed(0)") == 1 and cells.count("seed=0") == 1  # another seed takes their place
@@ -132,7 +132,7 @@ def test_the_bench_finds_the_trainings_of_notebook_08():
 
 @pytest.mark.parametrize("rule", [None, torch.arange(16).roll(1)])
 def test_a_memory_holds_the_answer_in_the_slot_that_the_rule_names(rule):
-    """Notebook 04 trains on them."""
+    """Lesson pytorch_module trains on them."""
     memories = lookup.draw(500, torch.Generator().manual_seed(0), rule)
     assert all(len(set(letters)) == 8 for letters in memories.letters.tolist())
     for letters, numbers, asked, answer, slot in zip(*(part.tolist() for part in memories), strict=True):

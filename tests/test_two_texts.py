@@ -1,4 +1,4 @@
-"""Notebook 15: the task, the translator in both twins, its stored trainings, and what its text says of them."""
+"""Lesson two_texts: the task, the translator in both twins, its stored trainings, and what its text says of them."""
 
 import datetime
 import re
@@ -63,7 +63,7 @@ def test_a_letter_that_the_model_does_not_know_is_named():
 
 
 def test_what_try_it_offers_can_be_written():
-    (notebook,) = chosen(["15"])
+    (notebook,) = chosen(["two_texts"])
     told = " ".join(notebook.source.read_text("utf-8").split("# ## Try it")[1].split("**Remember.**")[0].split("\n#"))
     offered = re.findall(r"\[\"(.+?)\"\]", told) + re.findall(r"\*(25 [^*]+)\*", told)
     texts = [" ".join(text.split()) for text in offered]
@@ -120,7 +120,9 @@ WORDED = {"rate 0.004": (4, 0.75, 0.93), "rate 0.01": (3, 0.07, 0.94)}  # traini
 
 def test_trained_with_a_triangle_the_encoder_carries_the_year_to_the_front():
     """As the cells of the notebook count it: the way is needed by that model, and not by the healthy one."""
-    names = run(("15", "# 15 ·", "## Exercises"), only=("texts, lengths", "def with_triangle", "late =", "years_right"))
+    names = run(
+        ("two_texts", "# ", "## Exercises"), only=("texts, lengths", "def with_triangle", "late =", "years_right")
+    )
     hiding, padding, cut = dates.load("causal"), names["padding"], names["cut"]
     years, writing, triangle = names["years_right"], names["writing"], names["with_triangle"]
     model = names["model"]

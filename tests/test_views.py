@@ -123,7 +123,7 @@ def test_one_row_tells_the_arithmetic_of_every_number():
                     told = re.sub(r"\b[a-z]+ (?=\d)", "", told)  # names of features
                     assert eval(told, {"exp": np.exp}) == pytest.approx(number.value, rel=2e-3, abs=1e-3), number.how
     assert [n.shown for n in numbers["after"]] == ["0", "0", "1", "0.178", "1", "0.147"]
-    assert max(n.shown for n in numbers["weights"]) == "0.333"  # these two stand in notebook 01
+    assert max(n.shown for n in numbers["weights"]) == "0.333"  # these two stand in lesson by_hand
     view.sliders["d_k"].value = 0.25
     assert view.numbers()["weights"][0].shown == "0.980"
 

@@ -22,7 +22,7 @@ from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.report.notebooks import series
-from tools.series import REPLIES, SERIES
+from tools.series import REPLIES, SERIES, named
 
 TESTS = Path(__file__).parent
 
@@ -230,7 +230,7 @@ HEADS = np.random.default_rng(0).normal(size=(3, 5, 4))
 SIZES = {"n_q": 3, "n_k": 5, "h": 6, "g": 3, "d_k": 4, "Q": Q, "K": K, "heads": HEADS}
 MODULES = {"al": al, "convoy": convoy, "smollm": smollm, "torch": torch, "SENTENCE": SENTENCE}
 NOTEBOOKS = series(TESTS.parent / "notebooks")
-ONE_LAYER = re.search(r"1 layer\(s\): accuracy (0\.\d+)", NOTEBOOKS["08"].path.read_text("utf-8"))[1]
+ONE_LAYER = re.search(r"1 layer\(s\): accuracy (0\.\d+)", named("train_and_look").built.read_text("utf-8"))[1]
 RESULTS = {"smollm_results": stored("smollm_results"), "one_layer": float(ONE_LAYER)}
 
 
@@ -305,13 +305,13 @@ NUMBERS = {
 
 
 def parked(prompt, to):
-    """Return what the copying heads of notebook 13 park, the mean over the tokens but the first of a stored prompt."""
+    """Return what the copying heads of SmolLM park, the mean over the tokens but the first of a stored prompt."""
     found = smollm.recorded("parked_prompts")
     return np.mean(found[prompt if prompt in found else next(one for one in found if one.startswith(prompt))][to][1:])
 
 
 def cosines(fault, value):
-    """Return the likeness of twelve sentences to their own vectors, with one mistake in the model of notebook 09."""
+    """Return the likeness of twelve sentences to their own vectors, with one mistake in the real model."""
     return stored("minilm_results")[f"cosines: { ({fault: value}) }"]
 
 

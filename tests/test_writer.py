@@ -1,4 +1,4 @@
-"""The language of notebook 11 is judged exactly, its decoder is torch's, and what is stored is what the code gives."""
+"""The writer's language is judged exactly, its decoder is torch's, and what is stored is what the code gives."""
 
 import functools
 import itertools

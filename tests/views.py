@@ -42,7 +42,7 @@ def both_maps(n=8, d_k=(1, 512), still=(1, 64, 512), **options):
     return live.weights_view(weights_at, d_k=d_k, still=still, **options)
 
 
-RNG = np.random.default_rng(351)  # as in notebook 14
+RNG = np.random.default_rng(351)  # as in lesson long_texts
 TOKENS = (*RNG.integers(-2, 3, (2, 8, 4)), RNG.integers(-2, 4, (8, 2)))
 
 

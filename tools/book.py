@@ -22,6 +22,7 @@ from sphinx.cmd.build import main as sphinx
 from . import asked
 from .licence import licence_cell
 from .links import address, marked
+from .numbering import render
 from .page import SCRIPT, STYLE, revive
 from .series import ROOT, SERIES
 
@@ -113,7 +114,7 @@ def ways_to_run(notebook, run, lab, model):
     if run:
         ways.append(f'<a href="{run}">Run this notebook in your browser</a>. {FIRST_START}')
     if lab:
-        first = "The model reads on the first page" if model and notebook.number == "13" else "To the first page"
+        first = "The model reads on the first page" if model and notebook.slug == "it_speaks" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():
         words = where.words(notebook.name)
@@ -132,7 +133,9 @@ def gather(folder, lab, model):
         index = folder / "index.md"
         index.write_text(marked(index.read_text("utf-8"), "run", RUN), "utf-8")
     start = SERIES[0]
-    notation = inward(start.source.read_text("utf-8"), f"notebooks/{start.built.name}").split("\n# ## Notation\n")[1]
+    notation = inward(render(start.source.read_text("utf-8")), f"notebooks/{start.built.name}").split(
+        "\n# ## Notation\n"
+    )[1]
     glossary = folder / "glossary.md"
     text = marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
     glossary.write_text(text, "utf-8")

@@ -1,7 +1,7 @@
-"""Build notebooks/NN_name.ipynb from notebooks/src/NN_name.py: convert, execute in a fresh kernel, write.
+"""Build notebooks/NN_name.ipynb from notebooks/src/name.py: convert, execute in a fresh kernel, write.
 
     python -m tools.build_notebooks              all
-    python -m tools.build_notebooks 03 05        those whose name starts so
+    python -m tools.build_notebooks 03 masks     those whose number or name starts so
     python -m tools.build_notebooks --fresh 03   also where the outputs could be kept
 
 A notebook is run where something has changed that its outputs depend on (tools/builds.py); else it keeps them.
@@ -23,7 +23,9 @@ import nbformat
 
 from . import builds, links
 from .first_cells import first_cells
-from .series import NOTEBOOKS, ROOT, SERIES, chosen, named, tagged
+from .moves import follow_the_order
+from .numbering import render
+from .series import ROOT, SERIES, chosen, named, tagged
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -33,12 +35,12 @@ METADATA = {
 
 def read_source(path):
     """Return the notebook of a py:percent file and its first cells, without outputs, with ids made from the cells."""
-    notebook = copy.deepcopy(parsed(path.read_text("utf-8")))
+    notebook = copy.deepcopy(parsed(render(path.read_text("utf-8"))))
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen, above, texts = {}, "top", 0
     for cell in notebook.cells:
-        if "<!-- series -->" in cell.source:  # notebook 00 lists all others
+        if "<!-- series -->" in cell.source:  # lesson start_here lists all others
             cell.source = cell.source.replace("<!-- series -->", rows())
         if cell.cell_type == "code":
             digest = hashlib.sha256(f"code\n{cell.source}".encode()).hexdigest()[:8]
@@ -80,10 +82,9 @@ def hide_answers(notebook):
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
-def code_between(number, start, stop):
+def code_between(name, start, stop):
     """Return the code cells of a source from the cell that holds one heading to the one that holds another."""
-    (path,) = (NOTEBOOKS / "src").glob(f"{number}_*.py")
-    cells = read_source(path).cells
+    cells = read_source(named(name).source).cells
     first, last = (next(i for i, cell in enumerate(cells) if heading in cell.source) for heading in (start, stop))
     return [cell.source for cell in cells[first:last] if cell.cell_type == "code"]
 
@@ -109,7 +110,7 @@ def covered(notebook):
 def build(entry, fresh=False):
     """Write a notebook; say whether it was run, and why."""
     notebook, built = read_source(entry.source), builds.read_built(entry.built)
-    changed = ["--fresh"] if fresh else builds.find_changes(entry.name, notebook, built, ROOT)
+    changed = ["--fresh"] if fresh else builds.find_changes(entry.slug, notebook, built, ROOT)
     print(f"{entry.built.name}:", f"run, for {', '.join(changed)}" if changed else "outputs kept", flush=True)
     if not changed:
         nbformat.write(covered(builds.copy_outputs(built, notebook)), entry.built)
@@ -119,14 +120,15 @@ def build(entry, fresh=False):
     before = builds.sum_inputs(notebook, (), ROOT)
     imported = execute.execute_and_list(notebook)
     nbformat.write(covered(keep_times(notebook, built)), entry.built)
-    builds.write_entry(entry.name, notebook, builds.read_built(entry.built), imported, before, ROOT)
+    builds.write_entry(entry.slug, notebook, builds.read_built(entry.built), imported, before, ROOT)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("prefixes", nargs="*", help="numbers or names of notebooks, all by default")
     parser.add_argument("--fresh", action="store_true", help="run them even where nothing has changed")
     given = parser.parse_args()
+    follow_the_order()
     for entry in chosen(given.prefixes):
         build(entry, given.fresh)
     links.rewrite(links.address())  # the table of README

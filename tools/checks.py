@@ -7,7 +7,7 @@ from attncourse import EXERCISES, MISTAKES
 from attncourse.lessons.program_a_head.puzzle import Puzzle
 from attncourse.lessons.program_a_head.puzzle_mistakes import COMMON
 
-from .series import ROOT
+from .numbering import ROOT, number
 
 TARGET = ROOT / "docs" / "checks.md"
 
@@ -32,8 +32,8 @@ def page():
             "## Exercises\n",
             *(section(exercise) for exercise in EXERCISES.values()),
             "## What every puzzle names\n",
-            "In notebook 10 a head is set by hand and judged by what it does. Beside its own mistakes, a puzzle names "
-            f"{', '.join(f'`{id}`' for id in COMMON)}.\n",
+            f"In notebook {number('program_a_head')} a head is set by hand and judged by what it does. Beside its own "
+            f"mistakes, a puzzle names {', '.join(f'`{id}`' for id in COMMON)}.\n",
             "## What the names mean\n",
             "| mistake | your code (or head) behaves as if | what you would see |\n|---|---|---|",
             *meanings,

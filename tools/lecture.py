@@ -20,14 +20,15 @@ from jinja2 import Template
 from . import plans
 from .licence import LICENCE
 from .links import address
+from .numbering import render
 from .page import markdown
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES, tagged
+from .series import REPLIES, ROOT, SERIES, named, tagged
 from .slides import coloured, in_reveal, shown
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
-TOLD = tomllib.loads((ROOT / "tools" / "lecture.toml").read_text("utf-8"))
+TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
@@ -119,7 +120,7 @@ class Chapter:
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
         shows = "".join(self.picture(cell) for cell in self.sections[""] if tagged(cell, "slide"))
-        parts = TOLD["questions"].get(self.notebook.number)
+        parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
             sys.exit(f"{self.notebook.name}: no slide answers its question. Fix: [questions] in tools/lecture.toml.")
@@ -132,7 +133,7 @@ class Chapter:
         notes, head = self.notes(heading), f"{self.notebook.number} · {heading}"
         if tagged(cells[0], "exercise"):
             return [self.exercise(heading, head, notes[0])]
-        found, entries = [], TOLD["slides"].get(head, [])
+        found, entries = [], TOLD["slides"].get(f"{self.notebook.slug} · {heading}", [])
         pictured = plans.pictured(cells)
         for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
             question, asked = plans.question_of(cell, cells)
@@ -173,9 +174,9 @@ def told(chapters, plan, home):
 
 def at_home(plan, home):
     """Return what a listener can do next, and where: the plan's homework, and an address to copy."""
-    own = f'<a href="{home}">your own sentence</a>' if home else "your own sentence, in notebook 00"
+    own = f'<a href="{home}">your own sentence</a>' if home else f"your own sentence, in notebook {SERIES[0].number}"
     own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
-    (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
+    speaks = named("it_speaks")
     return (
         f"**At home:** see where the same model looks in {own}. Then {plan.homework}. A check "
         f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "

@@ -1,4 +1,4 @@
-"""What is measured on the decoder of 00, 13 and 16. With the model `python -m tools.record_results decoder` stores it.
+"""What is measured on the decoder. With the model `python -m tools.record_results decoder` stores it.
 
 Each of MEASURES takes a speaker; its name is that of the result, `smollm.recorded(name)`. tests/test_smollm_results.py
 compares fresh results with stored ones. Layers and heads count from 1.
@@ -75,13 +75,11 @@ def losses_with_the_cache(speaker):
 
 @kept
 def mistakes(speaker, names=("none", *FAULTS)):
-    """Return {mistake: {"notebook", "loss" on three texts, "writes", "next": of the blank}}, "none" first."""
+    """Return {mistake: {"loss" on three texts, "writes", "next": of the blank}}, "none" first."""
     rows = {}
     for name in names:
-        notebook, changes = FAULTS.get(name, ("", {}))
-        wrong = speaker.using(**changes)
+        wrong = speaker.using(**FAULTS.get(name, {}))
         rows[name] = {
-            "notebook": notebook,
             "loss": losses_with_the_cache(wrong) if name in WITH_THE_CACHE else losses(wrong),
             "writes": writes(wrong, texts.STORY),
             "next": wrong.next_words(texts.BLANK, 1)[0],
@@ -457,7 +455,7 @@ def parked_prompts(speaker):
     return {prompt: parking(prompt, speaker) for prompt in texts.TRIED}
 
 
-# Notebook 16: what is kept of a text. Bytes are those of Alice, when all of it is read, over its tokens.
+# Lesson less_to_keep: what is kept of a text. Bytes are those of Alice, when all of it is read, over its tokens.
 
 HEADS = 90  # of keys, and as many of values: 30 layers of 3
 SHOWN = (20, 2, 4)  # layer, head of keys and head of queries whose keys are a map

@@ -60,7 +60,7 @@ def entry(name, notebook):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("prefixes", nargs="*", help="numbers or names of notebooks, all by default")
     parser.add_argument("--to", type=Path, default=ROOT / "_html", help="folder to write to")
     arguments = parser.parse_args()
     notebooks = {notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in chosen(arguments.prefixes)}

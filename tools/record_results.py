@@ -1,21 +1,19 @@
-"""Write the results that notebooks replay: attncourse/data/neighbours_results.json (06), jumps_results.json (08),
-minilm_results.json (09), writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz
-(15), and smollm_results.json and smollm_stops.json, of the decoder of 00, 13 and 16.
+"""Write the results that notebooks replay, in attncourse/data: neighbours_results.json (multi_head), jumps_results.json
+(train_and_look), minilm_results.json (a_real_model), writer_results.json with writer_weights.npz (one_token_at_a_time),
+dates_results.json with dates_weights.npz (two_texts), and smollm_results.json and smollm_stops.json, of the decoder.
 
-    make real-model && python -m tools.record_results 09 && make notebooks NB=09
-    python -m tools.record_results 06 && make notebooks NB=06
-    python -m tools.record_results 08 && make notebooks NB=08
-    python -m tools.record_results 11 && make notebooks NB=11
-    python -m tools.record_results 15 && make notebooks NB=15
+    make real-model && python -m tools.record_results a_real_model && make notebooks NB=a_real_model
+    python -m tools.record_results multi_head && make notebooks NB=multi_head
     make real-decoder && python -m tools.record_results decoder
 
-For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
-every model of `attncourse.training.neighbours`, in half a minute. For 08 it runs the cells that define the model
-and its training, and trains it nineteen times, in five minutes. For 11 it trains the writer with five seeds, and its
-variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
-times, in four minutes. For the decoder it takes every one of `tools/measures.py`, in ten minutes or so,
-or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
-test_jumps.py, test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
+For a_real_model it runs the cells of the source in order and keeps every result that `measured` got. For multi_head it
+trains every model of `attncourse.training.neighbours`, in half a minute. For train_and_look it runs the cells that
+define the model and its training, and trains it nineteen times, in five minutes. For one_token_at_a_time it trains the
+writer with five seeds, and its variants, in five minutes. For two_texts it runs the cells that define the translator
+and its training, and trains it ten times, in four minutes. For the decoder it takes every one of `tools/measures.py`,
+in ten minutes or so, or only those named behind `decoder`. Run it after a change of an experiment;
+tests/test_neighbours.py, test_jumps.py, test_real_model.py, test_writer.py and test_smollm_results.py compare fresh
+results with the files.
 """
 
 import json
@@ -30,7 +28,7 @@ from attncourse import real_model
 from attncourse.model_files import DATA
 from attnlib.progress import progress
 
-SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
+SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "a_real_model.py"
 TARGET = DATA / "minilm_results.json"
 
 
@@ -84,11 +82,11 @@ def of_the_jumps():
 
 
 def cells_of_the_jumps():
-    """Return what the cells of notebook 08 define that make and train a model of its section 4."""
+    """Return what the cells of lesson train_and_look define that make and train a model of its section 4."""
     from attnlib.torch_layers import MultiHeadAttention
 
     needed = "import attnlib as al", "def draw_jumps", "class AttentionOnly", "def jump_loss"
-    return cells_with("08", "# 08 ·", "## 5 ·", needed, MultiHeadAttention=MultiHeadAttention, D=32)
+    return cells_with("train_and_look", "# ", "## 5 ·", needed, MultiHeadAttention=MultiHeadAttention, D=32)
 
 
 def right_by_place(model, draw_jumps, n=12):
@@ -102,11 +100,11 @@ def right_by_place(model, draw_jumps, n=12):
     return [right[place == k].float().mean().item() for k in range(n - 1)]
 
 
-def cells_with(number, start, stop, needed, /, **names):
+def cells_with(name, start, stop, needed, /, **names):
     """Run the code cells of a notebook between two headings that hold any of the words, and return the names."""
     from .build_notebooks import code_between
 
-    for cell in code_between(number, start, stop):
+    for cell in code_between(name, start, stop):
         if any(words in cell for words in needed):
             exec(cell, names)
     return names
@@ -224,11 +222,11 @@ def of_the_triangle(trained):
 
 
 def cells_of_the_translator():
-    """Return what the cells of notebook 15 define that make and train a translator."""
+    """Return what the cells of lesson two_texts define that make and train a translator."""
     from attnlib.torch_layers import MultiHeadAttention
 
     needed = "import attnlib as al", "    import torch", "class Translator", "def loss", "def trained"
-    return cells_with("15", "# 15 ·", "TRAIN = False", needed, MultiHeadAttention=MultiHeadAttention)
+    return cells_with("two_texts", "# ", "TRAIN = False", needed, MultiHeadAttention=MultiHeadAttention)
 
 
 def of_one_moment(model):
@@ -278,14 +276,14 @@ def of_the_decoder():
 
 def main():
     makers = {
-        "06": of_the_neighbours,
-        "08": of_the_jumps,
-        "09": of_the_model,
-        "11": of_the_writers,
-        "15": of_the_translator,
+        "multi_head": of_the_neighbours,
+        "train_and_look": of_the_jumps,
+        "a_real_model": of_the_model,
+        "one_token_at_a_time": of_the_writers,
+        "two_texts": of_the_translator,
         "decoder": of_the_decoder,
     }
-    write(*makers[sys.argv[1] if len(sys.argv) > 1 else "09"]())
+    write(*makers[sys.argv[1] if len(sys.argv) > 1 else "a_real_model"]())
 
 
 def write(target, found):

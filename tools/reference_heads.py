@@ -2,7 +2,7 @@
 
     python -m tools.reference_heads
 
-Notebook 12 compares its own head with this file, and tests/test_todays_head.py compares both with transformers, which
+Lesson todays_head compares its head with this file, and tests/test_todays_head.py both with transformers, which
 pyproject.toml pins. Weights and input are drawn at random and rounded, so that the file holds them exactly.
 """
 

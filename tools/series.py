@@ -5,15 +5,16 @@ python -m tools.series      a table: words, lines of code and questions of each 
 
 import re
 import sys
-from pathlib import Path
+from difflib import get_close_matches
 from typing import NamedTuple
+
+from .numbering import NUMBERS, ORDER, ROOT, SOURCES
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # JupyterLab brings it, and pytest
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 # An option of a question in the text of a notebook: its letter, and what it says.
 OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
@@ -22,7 +23,7 @@ OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 class Notebook(NamedTuple):
     """One notebook; the fields are explained in notebooks/series.toml."""
 
-    name: str
+    slug: str
     title: str
     question: str
     torch: str
@@ -33,15 +34,15 @@ class Notebook(NamedTuple):
 
     @property
     def number(self):
-        return self.name[:2]
+        return NUMBERS[self.slug]
 
     @property
-    def slug(self):
-        return self.name[3:]
+    def name(self):
+        return f"{self.number}_{self.slug}"
 
     @property
     def source(self):
-        return NOTEBOOKS / "src" / f"{self.name}.py"
+        return SOURCES / f"{self.slug}.py"
 
     @property
     def built(self):
@@ -89,12 +90,18 @@ def main_path(source):
     return words, lines, questions
 
 
-def _entry(entry):
-    before = f"{max(int(entry['name'][:2]) - 1, 0):02d}"
-    return Notebook(**{"d_k": "random", "after": before, "appendix": False} | entry)
+def read_series():
+    """Return the notebooks in their order, which is that of the lessons."""
+    told = tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))
+    if set(told) != set(ORDER):
+        wrong = ", ".join(sorted(set(told) ^ set(ORDER)))
+        sys.exit(f"notebooks/series.toml and ORDER in attncourse/lessons must name the same. Fix in one: {wrong}.")
+    before = dict(zip(ORDER[1:], ORDER, strict=False)) | {ORDER[0]: ORDER[0]}
+    usual = {"d_k": "random", "appendix": False}
+    return [Notebook(**usual | {"slug": slug, "after": before[slug]} | told[slug]) for slug in ORDER]
 
 
-SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
+SERIES = read_series()
 
 
 def read_replies():
@@ -118,18 +125,20 @@ def tagged(cell, *tags):
 
 
 def named(name):
-    """Return the notebook of a name."""
+    """Return the notebook of a name, masks, or of a file, 05_masks."""
     for notebook in SERIES:
-        if notebook.name == name:
+        if name in (notebook.slug, notebook.name):
             return notebook
-    sys.exit(f"{name} is not in notebooks/series.toml. Fix: give it a [[notebook]] there.")
+    near = get_close_matches(name, ORDER, 1, 0)[0]
+    sys.exit(f"no notebook is called {name!r}. Fix: is it {near!r}? The names stand in attncourse/lessons.")
 
 
-def chosen(numbers):
-    """Return the notebooks whose names start with one of the numbers, all of them if none is given."""
-    found = [notebook for notebook in SERIES if not numbers or notebook.name.startswith(tuple(numbers))]
+def chosen(words):
+    """Return the notebooks whose number or name starts with one of the words, all of them if none is given."""
+    starts = tuple(words)
+    found = [n for n in SERIES if not words or n.name.startswith(starts) or n.slug.startswith(starts)]
     if not found:
-        sys.exit(f"no notebook starts with {numbers}; there are {[notebook.name for notebook in SERIES]}")
+        sys.exit(f"no notebook starts with {words}; there are {[notebook.name for notebook in SERIES]}")
     return found
 
 

@@ -1,8 +1,8 @@
-"""The bug clinic: attention modules with one bug each, for notebooks 07 and 11. None raises; each looks healthy.
+"""The bug clinic: attention modules with one bug each. None raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one or two of them. `CASES` has the numbers of
-the casebook, notebook 17, and says which probes of `attnlib.diagnose` catch which patient. `Decoder` is healthy, too,
-and goes on in a cache; its patients are `DECODERS`, for notebook 11. `healthy`, `twins` and `cured` give the modules
+the casebook, and says which probes of `attnlib.diagnose` catch which patient. `Decoder` is healthy, too,
+and goes on in a cache; its patients are `DECODERS`. `healthy`, `twins` and `cured` give the modules
 that stand beside a patient.
 """
 
@@ -308,7 +308,7 @@ class Case(NamedTuple):
     caught_by: tuple
 
 
-# The names say nothing, so a patient can be handed out by name. 33 to 35 are those of the exercises of notebook 07.
+# The names say nothing, so a patient can be handed out by name. 33 to 35 are those of its exercises.
 CASES = {
     "case_01": Case("mask_inverted", MaskInverted, "common", ("mask polarity",)),
     "case_02": Case("mask_ignored", MaskIgnored, "common", ("causality", "padding", "fully masked row")),

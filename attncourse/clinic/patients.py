@@ -69,9 +69,9 @@ _UNTRIED = ("case_16", "case_17")  # the one would strike by chance, the other w
 
 
 def patient(name, embed_dim=24, num_heads=4):
-    """Return a module with one bug under a neutral name: a letter for those of the text of notebook 07, else a number.
+    """Return a module with one bug under a neutral name: a letter for those of its text, else a number.
 
-    1 to 3 are those of its exercises; 4 and 5 are decoders, of notebook 11.
+    1 to 3 are those of its exercises; 4 and 5 are decoders, of lesson one_token_at_a_time.
 
     >>> type(patient(1)).__name__
     'Patient1'

@@ -1,4 +1,4 @@
-"""What notebooks 07 and 17 need besides the cases: a class of a tutorial, a model of random digits, `sick_lines`."""
+"""What bug clinic and casebook need besides the cases: a tutorial's class, a model of random digits, `sick_lines`."""
 
 import difflib
 import inspect

@@ -364,7 +364,7 @@ SHARED = (
     ),
 )
 
-# Of masks made by the reader: notebooks 05 and 10 hand it to their exercises.
+# Of masks made by the reader: lessons masks and program_a_head hand it to their exercises.
 FUTURE_ONLY = Mistake(
     "mask_future_only",
     behaves_as_if="the triangle is the upper one: a token sees the future and not the past",
@@ -385,7 +385,7 @@ def _with_causal(s, align, keep):
     return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
 
 
-# Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
+# Of attention that asks for no triangle: lessons vectorized, pytorch_module, masks, multi_head and one_token_at_a_time.
 CAUSAL_ADDED = Mistake(
     "causal_mask_added",
     behaves_as_if="a causal mask is at work that nobody asked for",
@@ -399,7 +399,7 @@ CAUSAL_ADDED = Mistake(
     ),
 )
 
-# Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
+# Of the mask of a sliding window: `back` tells how far each key lies behind a query, `near` the window.
 WINDOW = (
     Mistake(
         "window_too_wide",

@@ -22,7 +22,8 @@ def accept_draft(logits, draft, past):
     """Return (new, past): the draft's longest agreeing beginning with the model's own token after it, and the cache.
 
     Row 0 of the logits, (m + 1, vocabulary), comes after the newest token, the others after each of the m of the draft.
-    The cache, (keys, values) of each layer, is without the rows of the draft's other tokens. Derived in notebook 11.
+    The cache, (keys, values) of each layer, is without the rows of the draft's other tokens.
+    Derived in lesson one_token_at_a_time.
 
     >>> rows = [(np.ones((1, 5, 2)), np.ones((1, 5, 2)))]
     >>> new, ((keys, values),) = accept_draft(np.eye(4)[[1, 3, 0]], [1, 2], rows)

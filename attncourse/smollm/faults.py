@@ -1,4 +1,4 @@
-"""Mistakes of notebooks 03, 05, 06, 11 and 12, made in the model: each is what `Speaker.using` takes.
+"""Mistakes of earlier lessons, made in the model: each is what `Speaker.using` takes.
 
 A mistake replaces one function by one that somebody has written, or one setting; everything else stays right. So its
 cause is known, and the text and the loss show what it does to a model that was trained without it.
@@ -56,49 +56,41 @@ def _one_side(x, positions, base):
     return rotary.rope(x, positions, base) if len(x) == 9 else x
 
 
-# name: (notebook, what is changed)
+# name: what is changed
 FAULTS = {
-    "no scale": ("03", {"scale": 1.0}),
-    "1/d_k": ("03", {"scale": 1 / 64}),
-    "no causal mask": ("05", {"decode_step": _step(lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool))}),
-    "a token does not see itself": (
-        "05",
-        {"decode_step": _step(lambda n_q, n_k: np.tri(n_q, n_k, n_k - n_q - 1, dtype=bool))},
-    ),
-    "blocked after the softmax": ("05", {"attention": _attention(lambda scores, mask: core.softmax(scores) * mask)}),
-    "softmax over the queries": (
-        "05",
-        {"attention": _attention(lambda scores, mask: core.softmax(masks.apply_mask(scores, mask), axis=-2))},
-    ),
-    "1/sqrt(576), the whole width": ("06", {"scale": 1 / np.sqrt(576)}),
-    "heads cut by reshape alone": ("06", {"split_heads": lambda x, num_heads: x.reshape(num_heads, len(x), -1)}),
-    "heads joined by reshape alone": ("06", {"merge_heads": lambda x: x.reshape(x.shape[1], -1)}),
-    "grouped heads tiled": ("11", {"grouped_attention": _tiled}),
-    "the first group serves all": ("11", {"grouped_attention": _first_group}),
-    "window of 8": ("11", {"window": 8}),
-    "positions restart with the cache": (
-        "11",
-        {"rope": lambda x, positions, base: rotary.rope(x, positions - positions[0], base)},
-    ),
-    "upper-left mask with the cache": (
-        "11",
-        {"decode_step": _step(lambda n_q, n_k: masks.causal_mask(n_q, n_k, align="upper_left"))},
-    ),
-    "the past is not looked at": (
-        "11",
-        {"decode_step": _step(lambda n_q, n_k: _lower_right(n_q, n_k) & (np.arange(n_k) >= n_k - n_q))},
-    ),
-    "no rotary positions": ("12", {"rope": lambda x, positions, base: x}),
-    "only the queries rotated": ("12", {"rope": _one_side}),
-    "rotated the other way": ("12", {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)}),
-    "values rotated, too": (
-        "12",
-        {"decode_step": _step(values=lambda x, start: rotary.rope(x, start + np.arange(x.shape[-2]), 1e5))},
-    ),
-    "neighbours paired": ("12", {"rope": partial(rotary.rope, pairing="neighbours")}),
-    "W_Q and W_K in the file's order": ("12", {"rope": _in_the_order_of_the_file}),
-    "base 10,000": ("12", {"base": 10_000.0}),
-    "base 1,000,000": ("12", {"base": 1_000_000.0}),
+    "no scale": {"scale": 1.0},
+    "1/d_k": {"scale": 1 / 64},
+    "no causal mask": {"decode_step": _step(lambda n_q, n_k: np.ones((n_q, n_k), dtype=bool))},
+    "a token does not see itself": {"decode_step": _step(lambda n_q, n_k: np.tri(n_q, n_k, n_k - n_q - 1, dtype=bool))},
+    "blocked after the softmax": {"attention": _attention(lambda scores, mask: core.softmax(scores) * mask)},
+    "softmax over the queries": {
+        "attention": _attention(lambda scores, mask: core.softmax(masks.apply_mask(scores, mask), axis=-2))
+    },
+    "1/sqrt(576), the whole width": {"scale": 1 / np.sqrt(576)},
+    "heads cut by reshape alone": {"split_heads": lambda x, num_heads: x.reshape(num_heads, len(x), -1)},
+    "heads joined by reshape alone": {"merge_heads": lambda x: x.reshape(x.shape[1], -1)},
+    "grouped heads tiled": {"grouped_attention": _tiled},
+    "the first group serves all": {"grouped_attention": _first_group},
+    "window of 8": {"window": 8},
+    "positions restart with the cache": {
+        "rope": lambda x, positions, base: rotary.rope(x, positions - positions[0], base)
+    },
+    "upper-left mask with the cache": {
+        "decode_step": _step(lambda n_q, n_k: masks.causal_mask(n_q, n_k, align="upper_left"))
+    },
+    "the past is not looked at": {
+        "decode_step": _step(lambda n_q, n_k: _lower_right(n_q, n_k) & (np.arange(n_k) >= n_k - n_q))
+    },
+    "no rotary positions": {"rope": lambda x, positions, base: x},
+    "only the queries rotated": {"rope": _one_side},
+    "rotated the other way": {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)},
+    "values rotated, too": {
+        "decode_step": _step(values=lambda x, start: rotary.rope(x, start + np.arange(x.shape[-2]), 1e5))
+    },
+    "neighbours paired": {"rope": partial(rotary.rope, pairing="neighbours")},
+    "W_Q and W_K in the file's order": {"rope": _in_the_order_of_the_file},
+    "base 10,000": {"base": 10_000.0},
+    "base 1,000,000": {"base": 1_000_000.0},
 }
 # These do nothing to a text that is read at once: their loss is measured as a text is written, token by token.
 WITH_THE_CACHE = ("positions restart with the cache", "upper-left mask with the cache", "the past is not looked at")

@@ -28,10 +28,10 @@ def grouped_attention(query, key, value, attn_mask=None, attention=core.scaled_d
 def decode_step(query, key, value, past, attention):
     """Let new tokens attend to all tokens so far: put their keys and values behind the kept ones, and attend.
 
-    query (h, n_new, d_k), key and value (g, n_new, d), and `past`, the (keys, values) of the tokens before,
-    (g, n_past, d) with n_past = 0 at the start, give (h, n_new, d_v) and the (keys, values) of all tokens so far.
-    `attention` is called with query, all keys, all values, and a mask. Derived in notebook 11. The new tokens are the
-    last ones, so the mask is lower right.
+    query (h, n_new, d_k), key and value (g, n_new, d), and `past`, the (keys, values) of the tokens before, (g, n_past,
+    d) with n_past = 0 at the start, give (h, n_new, d_v) and the (keys, values) of all tokens so far. `attention` is
+    called with query, all keys, all values, and a mask. From lesson one_token_at_a_time. The new tokens are the last
+    ones, so the mask is lower right.
 
     >>> x, none = np.ones((1, 3, 2)), np.ones((1, 0, 2))
     >>> output, (keys, values) = decode_step(x, x, x, (none, none), core.scaled_dot_product_attention)

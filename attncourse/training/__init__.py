@@ -1,6 +1,6 @@
 """The training loop of the notebooks, for small models on tasks whose batches are drawn on the fly.
 
-Notebook 04 writes the loop out, where it is the subject. Where several trainings are compared (06, 08), it is this one.
+Lesson pytorch_module writes the loop out, where it is the subject. Where several trainings are compared, it is this.
 """
 
 import numbers
@@ -57,7 +57,7 @@ def train(model, draw, loss, *, steps, lr, seed=0, every=None, measure=None, des
 
     Notes
     -----
-    The loop is written out in notebook 04. Source of Adam: Kingma and Ba 2015.
+    The loop is written out in lesson pytorch_module. Source of Adam: Kingma and Ba 2015.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The training of notebook 11's decoder, in torch. What it learned is stored, and runs in NumPy: `writer`."""
+"""The training of the writer, in torch. What it learned is stored, and runs in NumPy: `writer`."""
 
 import torch
 from torch import nn

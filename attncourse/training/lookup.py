@@ -1,4 +1,4 @@
-"""Memories of letters and numbers, to train the head of notebook 04 on: asked for a letter, it names the number."""
+"""Memories of letters and numbers, for lesson pytorch_module: asked for a letter, its head names the number."""
 
 from typing import NamedTuple
 

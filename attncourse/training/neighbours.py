@@ -1,4 +1,4 @@
-"""Models that name both neighbours of a letter in a ring, for notebook 06: how many heads does that take?"""
+"""Models that name both neighbours of a letter in a ring, for lesson multi_head: how many heads does that take?"""
 
 from copy import deepcopy
 

@@ -1,4 +1,4 @@
-"""Heads that learn to look one place back, for notebook 12: where a place is an angle, a vector, or nothing."""
+"""Heads that learn to look one place back, for lesson todays_head: where a place is an angle, a vector, or nothing."""
 
 import torch
 from torch import nn

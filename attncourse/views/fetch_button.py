@@ -1,4 +1,4 @@
-"""A button that loads the language model of notebook 13 into a browser, where there is no command line."""
+"""A button that loads the language model of lesson it_speaks into a browser, where there is no command line."""
 
 import asyncio
 import html

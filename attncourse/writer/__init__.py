@@ -1,4 +1,4 @@
-"""The decoder of notebook 11, in NumPy: it writes the language of `grammar` word by word, with weights that are stored.
+"""The decoder of lesson one_token_at_a_time, in NumPy: it writes the language of `grammar`, with stored weights.
 
 Beside it, what is measured there: agreement over a noun that stands nearer, and which heads look back to the subject.
 `training.decoder` trains the weights, in torch.

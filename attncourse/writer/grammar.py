@@ -1,4 +1,4 @@
-"""The language of notebook 11, small enough to say of every sentence whether it is right.
+"""The language of lesson one_token_at_a_time, small enough to say of every sentence whether it is right.
 
 A sentence is a subject, perhaps with something after it, and a verb that agrees with the subject: not with the noun
 that stands nearer.

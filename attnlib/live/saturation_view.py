@@ -40,7 +40,7 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
 
     Notes
     -----
-    Derived in notebook 03.
+    Derived in the notebook "scaling".
 
     Examples
     --------

@@ -52,7 +52,7 @@ class SelfAttention(nn.Module):
 
     Notes
     -----
-    Derived in notebook 04. Source: Vaswani et al. 2017, section 3.2.1.
+    Derived in the notebook "PyTorch module". Source: Vaswani et al. 2017, section 3.2.1.
 
     Examples
     --------
@@ -123,9 +123,10 @@ class MultiHeadAttention(nn.Module):
 
     Notes
     -----
-    Derived in notebook 06; fewer heads of keys and values, and the cache, in notebook 11. Source: Vaswani et al. 2017,
-    section 3.2.2. Names in other libraries: nn.MultiheadAttention packs W_Q, W_K, W_V into `in_proj_weight` and calls
-    W_O `out_proj`; its boolean masks say True = blocked; it has the batch second unless batch_first=True.
+    Derived in the notebook "multi-head"; fewer heads of keys and values, and the cache, in the notebook "one token at a
+    time". Source: Vaswani et al. 2017, section 3.2.2. Names in other libraries: nn.MultiheadAttention packs W_Q, W_K,
+    W_V into `in_proj_weight` and calls W_O `out_proj`; its boolean masks say True = blocked; it has the batch second
+    unless batch_first=True.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The language model on the site: a button brings it into notebook 13 or the first page, in a tab, from this machine.
+"""The language model on the site: a button brings it into a lesson or the first page, in a tab, from this machine.
 
 Needs PYODIDE_DIST=<folder of a Pyodide distribution> and the model (make real-decoder); make test-site runs it.
 REAL_DECODER=<wheel> saves downloading it here.
@@ -18,8 +18,9 @@ from front_end import CHROMIUM, FLAGS, ROOT, serious
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
 from attncourse import smollm
+from tools.series import named
 
-NAME = "13_it_speaks"
+NAME = named("it_speaks").name
 WHEEL = smollm.browser.WHEEL
 BUTTON = "Load the model"
 PROMPT = smollm.chat("What is attention in a transformer? Please explain it in a few short words to me now.")
@@ -82,7 +83,7 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     page, loaded = new_page(1366, 768), {}
     requests = watched(page)
     page.context.on("response", lambda answer: loaded.update({answer.url: int(answer.headers["content-length"])}))
-    page.goto(f"{url}/read/13_it_speaks.html")
+    page.goto(f"{url}/read/{NAME}.html")
     loaded.clear()
     page.get_by_text("The model reads on the first page").click()
     page.locator("#chips button").first.wait_for()

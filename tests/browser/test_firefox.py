@@ -1,4 +1,4 @@
-"""Firefox: 00 and 03 as pages to read. `make test-firefox` runs it, where a Firefox is installed."""
+"""Firefox: start_here and scaling as pages to read. `make test-firefox` runs it, where a Firefox is installed."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ import pytest
 from firefox import Firefox
 
 from tools import reading
-from tools.series import SERIES
+from tools.series import SERIES, named
 
-NAMES = ["00_start_here", "03_scaling"]
+NAMES = [named("start_here").name, named("scaling").name]
 ASK = Path(__file__).with_name("page.js").read_text("utf-8")
 
 

@@ -17,7 +17,8 @@ import pytest
 from front_end import BIN, CHROMIUM, FLAGS, ROOT, prepared
 
 from tools.licence import LICENCE_LINK
-from tools.series import SERIES
+from tools.numbering import numbers
+from tools.series import SERIES, named
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.browser]
 NAMES = [notebook.name for notebook in SERIES]
@@ -96,7 +97,7 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
     cells = run_all(page)
     assert problems(cells) == []
     assert [count for count, _ in cells] == list(range(1, len(cells) + 1))
-    if name.startswith("00"):  # it has its slider when its question is answered
+    if name == SERIES[0].name:  # it has its slider when its question is answered
         assert page.locator(".attnlib-asks .mod-active").count() == 0
         page.locator(".attnlib-asks button").first.click()
     handle = page.locator(".jp-OutputArea .noUi-handle").first
@@ -113,7 +114,7 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
 
 def test_what_a_cell_showed_stays_until_python_is_there_and_a_line_says_so(url, new_page):
     page = prepared(new_page())
-    page.goto(f"{url}/lab/index.html?path=00_start_here.ipynb", wait_until="commit")
+    page.goto(f"{url}/lab/index.html?path={SERIES[0].built.name}", wait_until="commit")
     line = page.locator(".attnlib-loads")
     line.wait_for()
     page.wait_for_selector(".jp-OutputArea-child img")
@@ -137,7 +138,7 @@ def test_a_request_to_another_host_would_be_seen(url, new_page):
     """The check above can fail: what Python in the browser fetches from elsewhere is in the list."""
     page = new_page()
     requests = watched(page)
-    open_live(page, url, "00_start_here")
+    open_live(page, url, named("start_here").name)
     page.evaluate("code => ask.run(code)", "import js; js.fetch('http://elsewhere.test/numpy.whl')")
     assert set(elsewhere(requests, url)) == {"http://elsewhere.test/numpy.whl"}  # a fetch that fails may be tried again
 
@@ -164,7 +165,7 @@ def test_a_lecturers_laptop_serves_the_room(url, chromium):
     browser = chromium.browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
     page = browser.new_page()
     requests, address = watched(page), url.replace("127.0.0.1", "laptop.test")
-    open_live(page, address, "00_start_here")
+    open_live(page, address, named("start_here").name)
     assert page.evaluate("window.isSecureContext") is False
     assert problems(run_all(page)) == []
     assert elsewhere(requests, address) == []
@@ -240,7 +241,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
     says = re.search(r"about \d+ MB", page.text_content("body"))[0]
     assert len(told) == 1 and says in told.pop()
     requests = watched(page)
-    page.goto(f"{url}/read/03_scaling.html")
+    page.goto(f"{url}/read/{named('scaling').name}.html")
     prepared(page)
     page.click("text=Run this notebook")
     page.wait_for_function("ask.idle()", timeout=180_000)
@@ -251,10 +252,10 @@ def test_the_book_runs_what_runs_here(url, new_page):
 
 def test_the_link_of_an_exercise_leads_to_its_cell(url, new_page):
     page = prepared(new_page())
-    page.goto(f"{url}/read/06_multi_head.html")
+    page.goto(f"{url}/read/{named('multi_head').name}.html")
     write = page.locator(".attnlib-write a").last
     write.evaluate("link => link.click()")
-    goal = page.locator(".jp-Cell.jp-mod-active", has_text="Exercise 6.5")
+    goal = page.locator(".jp-Cell.jp-mod-active", has_text=f"Exercise {numbers()['two_jobs']}")
     goal.wait_for(timeout=60_000)
     page.wait_for_function("ask.isInView", arg=goal.element_handle(), timeout=20_000)
     assert page.locator(".jp-Cell.jp-mod-selected").count() == 1
@@ -286,7 +287,7 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
         with served(tmp_path / "site") as url:
             page = new_page()
             requests = watched(page)
-            open_live(page, url, "00_start_here")
+            open_live(page, url, named("start_here").name)
             assert problems(run_all(page)) == []
             assert page.locator(LIVE).count() == 3  # the ribbons of two sentences, and a whole call
             assert f"{cdn}/pyodide.mjs" in requests

@@ -259,7 +259,7 @@ def _of_puzzle(puzzle, matrices):
         return "wrong", ()
 
 
-# --- exercises of notebook 07
+# --- exercises of lesson bug_clinic
 
 
 def _of_patient(name, answer):

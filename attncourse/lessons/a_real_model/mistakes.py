@@ -101,7 +101,7 @@ MISTAKES = (
         "head_columns_interleaved",
         behaves_as_if="every h-th feature belonged to the head",
         symptom="The heads stand side by side: first all features of head 0, then all of head 1.",
-        hint="Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
+        hint="Look at merge_heads in 'multi-head'. Which features of the merged vector come from head 0?",
         then="The first d_k features. They are one block of columns, side by side.",
         variants=({"features": lambda s: slice(s.head, None, s.num_heads)},),
     ),

@@ -11,7 +11,7 @@ RECALL = (
     Question("row_asks", right="a", tempting="c").because(
         a="The token that takes stands at the row, the one from which it takes at the column.",
         b="That cell says how much 'Mary' takes from 'to'.",
-        c="In the map of notebook 00, the last 'to' takes 0.69 from 'Mary', and 'Mary' takes nothing from 'to'.",
+        c="In the map of 'start here', the last 'to' takes 0.69 from 'Mary', and 'Mary' takes nothing from 'to'.",
     ),
     Question("where_tokens_meet", right="c", tempting="b").because(
         a="There each token is looked up by itself: 'to' starts with the same numbers in both sentences.",

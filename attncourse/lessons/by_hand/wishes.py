@@ -88,6 +88,6 @@ def _pattern(W_Q):
     return tuple(frozenset(looks[word][0]) for word in WORDS)
 
 
-# One of many right answers to 1.5: names look for verbs, the verb for a name that is not female.
+# One of many right answers: names look for verbs, the verb for a name that is not female.
 _WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
 _PATTERNS = {_pattern(SENTENCE.W_K): "looks_for_itself", _pattern(-_WISHES): "wish_turned_round"}

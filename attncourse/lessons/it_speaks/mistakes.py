@@ -186,7 +186,7 @@ MISTAKES = (
         behaves_as_if="patient A still saw its words, in the wrong order",
         symptom="Behind its first word it writes no word at all.",
         hint="Positions that restart leave every key in sight. Would the text be one comma after another?",
-        then="No. Patient A sees one key only: think of the two corners of notebook 05.",
+        then="No. Patient A sees one key only: think of the two corners in 'masks'.",
     ),
     Mistake(
         "worse_than_a_guess",

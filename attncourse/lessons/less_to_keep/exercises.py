@@ -124,7 +124,7 @@ EXERCISES = (
         "`best` allowed keys with the largest scores alone. Keys that tie with the last stay. attn_mask is None "
         "or boolean, True = may attend; a query without a key gives 0.",
         (
-            "Scores, scale and mask as in notebook 05. What comes between them and the softmax?",
+            "Scores, scale and mask as in 'masks'. What comes between them and the softmax?",
             "Which is the smallest score of a row that stays? A sorted row has it.",
             "Sort each row; the least that stays is the best-th from the end, or the first where there are fewer keys. "
             "Scores below it become -inf.",

@@ -6,7 +6,7 @@ QUESTIONS = (
     Question("shared_by_all_keys", right="c", tempting="a").because(
         a="Large is not yet useful. What all keys share adds the same number to each score of a row.",
         b="Nothing of it is seen: the loss is the same to four digits.",
-        c="It adds q·c to each score of a row, and a shift of a row changes no weight (notebook 02).",
+        c="It adds q·c to each score of a row, and a shift of a row changes no weight ('vectorized').",
     ),
     Question("scale_per_feature", right="a", tempting="c").because(
         a="The stripes are features that are large, or far from 0, in every token. A scale of its own fits each.",
@@ -28,7 +28,7 @@ RECALL = (
     ),
     Question("value_not_rotated", right="a", tempting="b").because(
         a="Only queries and keys meet in a score, so only they are rotated. Values are mixed as they are.",
-        b="Then an output would depend on where in the text its words stand. Notebook 13 lists that as a mistake.",
+        b="Then an output would depend on where in the text its words stand. 'It speaks' lists that as a mistake.",
         c="Nothing has to be undone: a value was never rotated.",
     ),
     Question("vectors_of_a_token", right="b", tempting="a").because(

@@ -24,7 +24,7 @@ def tiled(query, key, value, attn_mask=None, block=64):
 
     Notes
     -----
-    Derived in notebook 14. Sources: Milakov and Gimelshein 2018; Dao et al. 2022.
+    Derived in the notebook "long texts". Sources: Milakov and Gimelshein 2018; Dao et al. 2022.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def attend(query, key, value, attn_mask=None):
     return core.scaled_dot_product_attention(query, s.k, s.v, attn_mask)
 
 
-# To see whether the attention that is handed over is called: that of 11.2, and that of 11.3.
+# To see whether the attention that is handed over is called: that of grouped_attention, and that of decode_step.
 TURNED, TURNED_GROUPED = turned(core.scaled_dot_product_attention), turned(attend)
 
 

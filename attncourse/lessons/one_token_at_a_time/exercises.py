@@ -41,7 +41,7 @@ EXERCISES = (
         "tokens at once under a causal mask.",
         (
             "Put the new keys and values behind the old ones, and attend to all. The `attention` handed to you is that "
-            "of 11.2: give it the g heads as they are.",
+            "of my_grouped: give it the g heads as they are.",
             "The tokens are the axis before the last one: np.concatenate([old, new], axis=-2).",
             "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
         ),

@@ -228,7 +228,7 @@ BY_FLAG = (
         (
             "A head of zeros is nearly right. Which ship is one too many?",
             "Which score makes a weight vanish?",
-            "Take 10.4, with the pilot in place of C, and a minus.",
+            "Take your head that finds C, with the pilot in place of C, and a minus.",
         ),
         want=_mean_of_ships,
         tolerance=0.05,

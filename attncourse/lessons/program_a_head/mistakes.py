@@ -62,7 +62,7 @@ MISTAKES = (
         hint="What does row 0 of your map show?",
         then="Give the pilot a query. Which rows of W_Q does a pilot read?",
     ),
-    # 10.1 to 10.3
+    # of flags
     Mistake(
         "ties_shared",
         behaves_as_if="ships of one flag cannot be told apart",
@@ -136,7 +136,7 @@ MISTAKES = (
         hint="Which row of your table is all zeros?",
         then="The row of D: it needs a number in the column of A.",
     ),
-    # 10.4 to 10.8
+    # of one ship for all
     Mistake(
         "only_c_asks",
         behaves_as_if="only ships of flag C ask",
@@ -314,7 +314,7 @@ MISTAKES = (
         hint="Which row of W_Q belongs to A alone? And which column of W_K is for B alone?",
         then="Row A, and a column that the pilot does not use. Leave the query for the pilot in row ONE.",
     ),
-    # 10.9 to 10.13
+    # of places and masks
     Mistake(
         "attends_to_next",
         behaves_as_if="each ship looks at the one behind it",
@@ -430,7 +430,7 @@ MISTAKES = (
         hint="By what does a ship find the others of its flag?",
         then="By the flag: take the place out of W_Q and W_K.",
     ),
-    # 10.12 and 10.13
+    # of several heads
     Mistake(
         "heads_added",
         behaves_as_if="the outputs of the two heads are added",
@@ -471,7 +471,7 @@ MISTAKES = (
         behaves_as_if="layer 1 notes the ship's own flag",
         symptom="It looks at itself, and it should look in front.",
         hint="What does the map of layer 1 look like? You have solved that puzzle already.",
-        then="Take W_Q and W_K of 10.9: each ship looks at the one in front of it.",
+        then="Take W_Q and W_K of my_step: each ship looks at the one in front of it.",
     ),
     Mistake(
         "looks_behind",

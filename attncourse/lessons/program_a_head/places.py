@@ -307,7 +307,7 @@ TOGETHER = (
         "a function that returns two heads and W_O: (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2), W_O, with each W_V (15, 1) "
         "and W_O (2, 1): each ship receives its own tons minus those of the ship in front, the pilot 0",
         (
-            "You have programmed both heads already, in 10.1 and 10.9.",
+            "You have programmed both heads already, in my_self and my_step.",
             "Each of them gives tons, which makes two columns side by side.",
             "W_O turns two columns into one. Which two numbers subtract?",
         ),

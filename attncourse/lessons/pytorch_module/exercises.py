@@ -34,7 +34,7 @@ def _unpack(x, W_Q, W_K, W_V, learning=()):
     return sizes, weights, (x,), {}, learning
 
 
-# Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
+# Of alphabet_scores: what can be read off the map of a trained head, and differs a little from machine to machine.
 LOWEST, HIGHEST = np.array([5.0, -2.0]), np.array([11.0, 2.0])
 
 
@@ -54,7 +54,7 @@ def _on_the_map(read):
     return (read >= LOWEST) & (read <= HIGHEST)
 
 
-# Exercise 4.3: the keys of four letters, a to d; each query is to choose the next letter.
+# Of choose_W_Q: the keys of four letters, a to d; each query is to choose the next letter.
 KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 ENOUGH = 0.9
 _TURNED = {0: "query_looks_for_itself", 3: "query_looks_for_previous", 2: "query_looks_across"}  # by how many letters
@@ -89,7 +89,7 @@ EXERCISES = (
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
         "W_V (d_in -> d_v); forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class. The gradient of the output must reach all three. Masks come in notebook 05: a forward that "
+        "Hand in the class. The gradient of the output must reach all three. Masks come in 'masks': a forward that "
         "takes one as well is as good.",
         (
             "`__init__` calls super().__init__() and makes three layers; `forward` calls each of them on x.",

@@ -174,11 +174,11 @@ MISTAKES = (
     ),
     Mistake(
         "base_ignored",
-        behaves_as_if="the base is not the one of the task: in 12.1 10,000, whatever `base` says, in 12.2 that of "
+        behaves_as_if="the base is not that of the task: in my_rope 10,000, whatever `base` says, in the head that of "
         "another model",
         symptom="Right for weights that were trained with this base, and wrong for all others.",
         hint="Which number stands at the bottom of your powers?",
-        then="In 12.1 `base`, so that the frequencies are base ** (-2c / d_k); in 12.2 it is 10,000.",
+        then="In my_rope `base`, so that the frequencies are base ** (-2c / d_k); in the head it is 10,000.",
         variants=(
             {"omega": lambda s: frequencies(s.x.shape[-1])},
             *({"rotate_from": lambda s, base=base: partial(rotate, base=base)} for base in (500.0, 1e5, 5e5, 1e6)),
@@ -214,7 +214,7 @@ MISTAKES = (
     Mistake(
         "positions_added",
         behaves_as_if="sine and cosine of the angles are added to the features, which are not rotated",
-        symptom="Notebook 08 did that at the bottom of the model. A score then depends on both positions.",
+        symptom="The models of 'train and look' did that at the bottom. A score then depends on both positions.",
         hint="What does a rotation do to the length of a pair? What does your code do to it?",
         then="A rotation keeps the length. Multiply: (a cos - b sin, a sin + b cos).",
         variants=(_by(lambda a, b, cos, sin: (a + sin, b + cos)), _by(lambda a, b, cos, sin: (a + cos, b + sin))),
@@ -366,7 +366,7 @@ MISTAKES = (
     Mistake(
         "plain_attention",
         behaves_as_if="queries and keys are neither normalised nor rotated",
-        symptom="This is the head of notebook 02 with a causal mask.",
+        symptom="This is the head of 'vectorized' with a causal mask.",
         hint="What is new in the head of this notebook, before the scores?",
         then="The norm with its gain, then the rotation, both for queries and keys.",
         variants=({"q": lambda s: s.queries, "k": lambda s: s.keys},),

@@ -89,7 +89,7 @@ EXERCISES = (
         (
             "Who asks? Queries are made of what is written.",
             "Keys and values are both made of the text that is read.",
-            "q = written @ W_Q, k = text @ W_K, v = text @ W_V, and then attention as in notebook 02.",
+            "q = written @ W_Q, k = text @ W_K, v = text @ W_V, and then attention as in 'vectorized'.",
         ),
         probes=two_texts(),
         given=lambda written, text, W_Q, W_K, W_V: {

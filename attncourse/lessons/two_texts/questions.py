@@ -9,7 +9,7 @@ QUESTIONS = (
         c="What is written has a causal mask of its own, in the decoder. The other text is complete before it begins.",
     ),
     Question("sharp_or_pale", right="c", tempting="a").because(
-        a="That was so in notebook 00. Here each digit needs one place of the other text, or two.",
+        a="That was so in 'start here'. Here each digit needs one place of the other text, or two.",
         b="Sharper weights stay where they were, on the letter with the largest score.",
         c="Sharper weights stay on the letter that was largest before. Paler ones mix all the others in.",
     ),

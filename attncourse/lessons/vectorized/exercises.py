@@ -77,7 +77,7 @@ EXERCISES = (
     ),
     Function(
         "scaled_dot_product_attention",
-        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05. A function "
+        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in 'masks'. A function "
         "that already takes one is right, too.",
         ATTENTION_HINTS,
         kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),

@@ -9,7 +9,7 @@ RECALL = (
         c="Scores may be negative. Softmax makes positive weights of them.",
     ),
     Question("a_popular_key", right="a", tempting="b").because(
-        a="A column adds up what all queries take from one key. In notebook 00 every row sums to 1, "
+        a="A column adds up what all queries take from one key. In 'start here' every row sums to 1, "
         "and the column of 'When' to 9.69.",
         b="Rows must sum to 1. Columns need not.",
         c="What a token divides stands in its row, and that is always 1.",

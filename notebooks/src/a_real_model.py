@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 09 · A real model in your own module
+# # [[a_real_model]] · A real model in your own module
 #
 # **Question.** Does a trained language model run through your own module, and what are its heads good for? *40 minutes. This
 # notebook needs torch.*
@@ -41,20 +41,20 @@ print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 08)* What must the keys of an induction head carry?
+# **1.** *(notebook [[train_and_look]])* What must the keys of an induction head carry?
 #
 # - **a** how many positions long the pattern is
 # - **b** which letter stood before them
 # - **c** which letter comes next
 #
-# **2.** *(notebook 07)* A module gives no error and the right shape, but its output differs by 0.44 from that of a module you
+# **2.** *(notebook [[bug_clinic]])* A module gives no error and the right shape, but its output differs by 0.44 from that of a module you
 # trust. Both have the same weights. Which of these can explain it?
 #
 # - **a** query and value are exchanged in the call
 # - **b** the values have another width
 # - **c** float32 rounds
 #
-# **3.** *(notebook 01)* What is the output of attention for one token?
+# **3.** *(notebook [[by_hand]])* What is the output of attention for one token?
 #
 # - **a** a weighted sum of keys
 # - **b** the value whose key has the largest weight
@@ -103,7 +103,7 @@ _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
 # In code a block has ten lines. The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The
-# attention is an argument: the class that you kept in notebook 06, or ours.
+# attention is an argument: the class that you kept in notebook [[multi_head]], or ours.
 
 # %% tags=["nbval-ignore-output"]
 Attention = mine.load("MultiHeadAttention")
@@ -220,7 +220,7 @@ def sentence_vectors(model, texts):
     return vectors / vectors.norm(dim=-1, keepdim=True)  # (b, 384)
 
 
-# %% tags=["nbval-ignore-output", "slide"] says="But the module of notebook 06"
+# %% tags=["nbval-ignore-output", "slide"] says="But the module of notebook [[multi_head]]"
 true_vectors = torch.tensor(reference["vectors"])  # (12, 384), from transformers
 
 
@@ -233,7 +233,7 @@ def largest_difference():
 print(f"largest of 12 x 384 differences: {largest_difference():.2f} millionths")
 
 # %% [markdown]
-# The difference is not 0, because float32 rounds and the two programs add in another order. But the module of notebook 06 runs
+# The difference is not 0, because float32 rounds and the two programs add in another order. But the module of notebook [[multi_head]] runs
 # a real model, to the sixth decimal. What is such a vector good for? Similar meaning gives similar vectors:
 
 
@@ -320,7 +320,7 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 # %% [markdown]
 # ## 4 · Six of its 72 heads
 #
-# As in notebook 08: say where a head should look, and take the mean weight there for **every** head, over twelve sentences.
+# As in notebook [[train_and_look]]: say where a head should look, and take the mean weight there for **every** head, over twelve sentences.
 # `look` returns the tokens and all maps of a sentence.
 
 
@@ -619,7 +619,7 @@ def value_lengths(text):  # |W_O v| of each head and token
     x, lengths = model.embed(ids), []
     for layer in model.layers:
         v = layer.attention.W_V(x)[0].unflatten(-1, (12, 32))  # (n, 12, 32)
-        # nn.Linear stores (out, in): a head has columns, where notebook 06 has rows.
+        # nn.Linear stores (out, in): a head has columns, where yours in NumPy has rows.
         W_O = layer.attention.W_O.weight.unflatten(1, (12, 32))  # (384, 12, 32)
         # W_O v of each head h and token n: a sum over the head's features c.
         lengths.append(torch.einsum("nhc,dhc->hnd", v, W_O).norm(dim=-1))  # (12, n)
@@ -822,7 +822,7 @@ for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
 # %% [markdown]
 # ## Break it · What the mistakes cost
 #
-# Notebooks 03 to 06 showed mistakes that raise no error. What do they do to a real model? This subclass can make each of
+# Notebooks [[scaling]] to [[multi_head]] showed mistakes that raise no error. What do they do to a real model? This subclass can make each of
 # them, and the weights stay the same. No transpose means a bare reshape in `split_heads`, while `merge_heads` stays correct;
 # without $W_O$ its bias is gone, too.
 
@@ -937,14 +937,14 @@ for d_k in (2, 16, 32, 64, 384, 512):
 # A small $d_k$ makes the weights too sharp, a large one too pale, and both move the sentence vector away. The pale side
 # moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
 # scale; half and twice of it leave 0.98 and 0.97.
-# The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.
+# The wrong width of notebook [[bug_clinic]] is $\sqrt{384}$ here, and leaves 0.74.
 #
 # ## Exercises
 #
 # The checks need no model. Each names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 9.1 · Mend it by a number
+# ### Exercise [[divisor_repair]] · Mend it by a number
 #
 # **Goal.** Undo a wrong scale without touching the code. *4 minutes, easy.*
 #
@@ -968,7 +968,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 9.2 · Take a head away for good
+# ### Exercise [[without_head]] · Take a head away for good
 #
 # **Goal.** Do what section 5 did, in the weights. *7 minutes, medium.*
 #
@@ -1007,7 +1007,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 9.3 · Design a place to park
+# ### Exercise [[parking_place]] · Design a place to park
 #
 # **Goal.** Let a head do nothing unless there is something to do. *8 minutes, hard.*
 #
@@ -1056,10 +1056,10 @@ verdict
 #
 # </details>
 #
-# **Remember.** A module that passes 06 is the real thing: with the right weights it gives the right vectors. Some heads have
+# **Remember.** A module that passes [[multi_head]] is the real thing: with the right weights it gives the right vectors. Some heads have
 # jobs that can be measured. But a job is not importance, a weight is not what is added, and neither is understanding. A
-# mistake without an error message can cost a real model almost everything, so compare with known numbers. Next: [10 program a
-# head](10_program_a_head.ipynb).
+# mistake without an error message can cost a real model almost everything, so compare with known numbers. Next: [[[program_a_head]] program a
+# head]([[program_a_head.ipynb]]).
 
 # %% [markdown]
 # ## Controls
@@ -1089,7 +1089,7 @@ for name, pairs in (("same", alike & ~np.eye(6, dtype=bool)), ("other", ~alike))
     print(f"'bank', {name} sense: {after[pairs].min():.2f} to {after[pairs].max():.2f}")
 
 # %% [markdown]
-# Notebook 01 takes queries and keys of one head, L1H5, in the first of these sentences from here.
+# Notebook [[by_hand]] takes queries and keys of one head, L1H5, in the first of these sentences from here.
 
 
 # %%

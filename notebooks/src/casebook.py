@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 17 · The casebook
+# # [[casebook]] · The casebook
 #
 # **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
 
@@ -34,7 +34,7 @@ def beside(broken, fixed):
 
 
 # %% [markdown]
-# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. Start from what you see:
+# This is an appendix to [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]), to be opened where you need it. Start from what you see:
 #
 # | you see | look up case |
 # |---|---|
@@ -58,14 +58,14 @@ def beside(broken, fixed):
 # | a bright first column; two ways to rotate | none, see the end |
 #
 # The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and are told below; 33 to
-# 35 are the patients of exercises 7.1 to 7.3. `twins("case_12")` gives a patient and a healthy module with the same
+# 35 are the patients of exercises [[name_bug_1]] to [[name_bug_3]]. `twins("case_12")` gives a patient and a healthy module with the same
 # weights, and `sick_lines("case_12")` shows what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
 
 # %% jupyter={"source_hidden": true}
 told = [
     [name.replace("case_", ""), case.bug, ", ".join(case.caught_by)]
     for name, case in CASES.items()
-    if int(name[-2:]) < 33  # three are patients without a name in notebook 07
+    if int(name[-2:]) < 33  # three are patients without a name
 ]
 plot.table(["case", "bug", "diagnose says"], told)
 
@@ -301,7 +301,7 @@ for name, mask in masks.items():
 #
 # ### Relatives of cases 2, 11, 15 and 34 · Between two texts
 #
-# A translator has these bugs in [notebook 15](15_two_texts.ipynb), each beside its cure.
+# A translator has these bugs in [notebook [[two_texts]]]([[two_texts.ipynb]]), each beside its cure.
 #
 # | what you see | bug | smallest probe |
 # |---|---|---|
@@ -420,7 +420,7 @@ for name, allowed in masks.items():
 
 # %% [markdown]
 # **Cause.** Only where all tokens ask are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always, and queries
-# that continue a sequence stand at its end: the lower right (notebook 05). Somebody who wrote text with torch's
+# that continue a sequence stand at its end: the lower right (notebook [[masks]]). Somebody who wrote text with torch's
 # `is_causal` [got the same vector](https://github.com/pytorch/pytorch/issues/144858) for every new token: a single query,
 # lined up at the upper left, sees the first key and no other. The ONNX standard
 # [was corrected](https://github.com/onnx/onnx/pull/8068) for caches in 2026.
@@ -529,7 +529,7 @@ print("                              fixed ", merged.reshape(6, 4)[0].tolist())
 # ### Case 21 · Right until the batch came
 #
 # **You see** NumPy code with the comment "K is (batch, d_k)", and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
-# sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook 02). With heads,
+# sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook [[vectorized]]). With heads,
 # which number does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
 
 # %%
@@ -558,7 +558,7 @@ for state, module in zip(("broken", "fixed "), twins("case_22")):
 
 # %% [markdown]
 # **Cause.** `exp` of a large score is infinity, and infinity / infinity is NaN: above 88 in float32, above 709 in float64
-# (*Break it* of [notebook 02](02_vectorized.ipynb) goes to the edge). **Fix.** Subtract the maximum of the row first: the
+# (*Break it* of [notebook [[vectorized]]]([[vectorized.ipynb]]) goes to the edge). **Fix.** Subtract the maximum of the row first: the
 # weights stay the same, and no exponent is above 0.
 #
 # ### Case 23 · Only three features
@@ -605,7 +605,7 @@ for state, module in zip(("broken", "fixed "), twins("case_25")):
 #
 # ### Cases 24, 26, 27, 28 · Told in earlier notebooks
 #
-# [Notebook 03](03_scaling.ipynb) has 26 under *Controls*, and [04](04_pytorch_module.ipynb) has 24 and 28 there, 27 in section 3.
+# [Notebook [[scaling]]]([[scaling.ipynb]]) has 26 under *Controls*, and [[[pytorch_module]]]([[pytorch_module.ipynb]]) has 24 and 28 there, 27 in section 3.
 #
 # | you see | measured | fix |
 # |---|---|---|
@@ -650,10 +650,10 @@ print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured
 #
 # **All on the first token.** A map in which a whole column is bright looks broken, and people
 # [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
-# in any model; what parking there does for a trained model, notebook 13 measures.
+# in any model; what parking there does for a trained model, notebook [[it_speaks]] measures.
 #
 # **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
-# (notebook 12). Some code pairs neighbours, some the two halves, and readers
+# (notebook [[todays_head]]). Some code pairs neighbours, some the two halves, and readers
 # [wonder which is right](https://github.com/rasbt/LLMs-from-scratch/issues/838). Do the two give the same scores?
 # Does one become the other if the features are put in another order? What if queries go one way and keys the other?
 

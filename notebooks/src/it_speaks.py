@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 13 · It speaks
+# # [[it_speaks]] · It speaks
 #
 # **Question.** Does a real language model speak through the functions that you wrote, and what happens if one of them is
 # wrong? *35 minutes. It needs no torch.*
@@ -17,8 +17,8 @@ from attncourse.views import block, fetch_button, head_map
 from attnlib import live, plot
 
 # %% [markdown]
-# The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, or skipped 11 and 12, ours stand in. Then
-# it looks for the model that filled the blank in notebook 00. The model is a download of 93 MB, and reading it takes
+# The next cell loads what you kept in [[masks]], [[multi_head]], [[one_token_at_a_time]] and [[todays_head]]. Where you kept nothing, or skipped [[one_token_at_a_time]] and [[todays_head]], ours stand in. Then
+# it looks for the model that filled the blank in notebook [[start_here]]. The model is a download of 93 MB, and reading it takes
 # seconds. If you run this in a browser, a button loads it. Then run the cell again, and those below.
 
 # %% tags=["nbval-ignore-output"]
@@ -30,7 +30,7 @@ fetch_button.fetch_button()  # in a browser without the model
 # %% [markdown]
 # In a running notebook, type a sentence that stops before its last word, and click words and heads. Which word comes next, and
 # where does it come from? The slider divides by too little or too much. (Without the model two sentences are stored: that of
-# notebook 00, and its names exchanged.)
+# notebook [[start_here]], and its names exchanged.)
 
 # %% jupyter={"source_hidden": true}
 yours = live.ribbons(smollm.sentences(speaker), smollm.BLANK)
@@ -77,20 +77,20 @@ print("\n".join(fill(line, 68) for line in answer.splitlines()))
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 12)* RoPE rotates each query and each key by an angle that grows with its position. What does a score
+# **1.** *(notebook [[todays_head]])* RoPE rotates each query and each key by an angle that grows with its position. What does a score
 # then depend on?
 #
 # - **a** on the positions of query, key and value
 # - **b** on the position of the query
 # - **c** on how far apart query and key are
 #
-# **2.** *(notebook 11)* What does a model keep of the tokens that it has read?
+# **2.** *(notebook [[one_token_at_a_time]])* What does a model keep of the tokens that it has read?
 #
 # - **a** keys and values
 # - **b** queries, keys and weights
 # - **c** the outputs of each layer
 #
-# **3.** *(notebook 03)* A model was trained with scores divided by $\sqrt{64}$. Now nobody divides them. What becomes of a row of
+# **3.** *(notebook [[scaling]])* A model was trained with scores divided by $\sqrt{64}$. Now nobody divides them. What becomes of a row of
 # weights?
 #
 # - **a** one key takes nearly everything
@@ -126,7 +126,7 @@ for name, numbers in parts.items():
 print(f"{'all':16}{sum(parts.values()):12,}")
 
 # %% [markdown]
-# A fifth of the model is attention. Nine heads of queries share three heads of keys and values, as in notebook 11.
+# A fifth of the model is attention. Nine heads of queries share three heads of keys and values, as in notebook [[one_token_at_a_time]].
 #
 # **One surprise.** The file keeps the columns of $W_Q$ and $W_K$ in another order. Your rotation wants the two features of a
 # pair 32 apart, and the file has them side by side. All shapes fit, and nothing complains. This is what the model writes if
@@ -137,7 +137,7 @@ told = smollm.recorded("mistakes")["W_Q and W_K in the file's order"]
 print(smollm.STORY + told["writes"].rstrip())
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 13.1 · Back to halves
+# ### Exercise [[to_halves]] · Back to halves
 #
 # **Goal.** Bring the columns of $W_Q$ into the order that the rotation wants. *8 minutes, medium.*
 #
@@ -192,7 +192,7 @@ for size in ("1", "7", "50"):
 # %% [markdown]
 # ## Through tiles
 #
-# *(For after notebook 14.)* There you write attention that never holds its map. Here the model speaks through it, in tiles of 8
+# *(For after notebook [[long_texts]].)* There you write attention that never holds its map. Here the model speaks through it, in tiles of 8
 # queries by 8 keys:
 
 # %% tags=["nbval-ignore-output"]
@@ -284,7 +284,7 @@ for name in SHOWN:
 plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"])
 
 # %% [markdown]
-# Nobody trained this model to look ahead: it learned behind a mask, unlike the model that cheated in notebook 11. But
+# Nobody trained this model to look ahead: it learned behind a mask, unlike the model that cheated in notebook [[one_token_at_a_time]]. But
 # attention takes from whatever key fits, and now the next word is among the keys. When it writes, there is no next word to
 # read. And the words of the prompt, read in one pass, have seen what follows them: their keys and values are not those that
 # the model knows, and the text is lost. Read token by token, the same prompt gives the healthy text. So a low loss alone
@@ -315,7 +315,7 @@ predict.unseen_mistake(guess_unseen)
 # %% [markdown]
 # ## Three patients
 #
-# Here are three sick models, without their names. The blank is that of notebook 00, where a healthy model says Mary, 0.92. It is
+# Here are three sick models, without their names. The blank is that of notebook [[start_here]], where a healthy model says Mary, 0.92. It is
 # read in one pass, without the cache. The text is written token by token, with it. Where a mistake is in the cache alone, the
 # loss is measured token by token, too.
 
@@ -328,7 +328,7 @@ for name, secret in PATIENTS.items():
     print("   it writes:", " ".join(patient["writes"].split())[:54])
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 13.2 · Three patients
+# ### Exercise [[three_patients]] · Three patients
 #
 # **Goal.** Find out what each of them has. *8 minutes, hard.*
 #
@@ -384,7 +384,7 @@ for layer in (8, 11, 12, 13, 24):
     print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
-# Many heads **park** on the first token, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes very long
+# Many heads **park** on the first token, as heads of MiniLM parked on [CLS] in notebook [[a_real_model]]. The first vector becomes very long
 # in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need that token? Let each token
 # see only a window of near keys, with and without the first token:
 
@@ -413,12 +413,12 @@ plot.table(["window", "first token, silent", "one wider", "second token"], rows)
 # brings 0.4 at most. (On two other texts the place is 28 to 61 %: *Controls*.)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 13.3 · Keep the first
+# ### Exercise [[kept_keys]] · Keep the first
 #
 # **Goal.** Write the mask of that experiment. *6 minutes, medium.*
 #
 # `my_kept(n_q, n_k, window, sink)`: the queries are the last $n_q$ of $n_k$ tokens. Each sees itself, the $window - 1$ tokens
-# before it, and the first `sink` tokens of the text, but no token after itself. (The sink of notebook 12 was a score without a
+# before it, and the first `sink` tokens of the text, but no token after itself. (The sink of notebook [[todays_head]] was a score without a
 # token.) Return $(n_q, n_k)$ of bool, True = may attend.
 
 
@@ -445,10 +445,10 @@ verdict
 # %% [markdown]
 # ## The circuit again
 #
-# In notebook 08 two heads learned to copy together. The first tells each token what stood before it. The second looks for the
-# token after the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
+# In notebook [[train_and_look]] two heads learned to copy together. The first tells each token what stood before it. The second looks for the
+# token after the last *A*, wherever *A* is read again. In notebook [[program_a_head]] you set such heads by hand. Are they in this model, too?
 #
-# Unlike in 08 the distance is fixed: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying* measures how much the second copy looks at the token that followed last time.
+# Unlike in [[train_and_look]] the distance is fixed: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying* measures how much the second copy looks at the token that followed last time.
 
 # %%
 for (layer, head), (least, most) in zip(
@@ -493,7 +493,7 @@ plot.table(names, rows, tint=["second copy"])
 # %% [markdown]
 # Without eight of 270 heads the model hardly copies any more, and it reads *Alice* almost as well as before. Without the
 # one head L17H1 the loss on the second copy rises to 8.66, higher than without the two best copying heads. So both kinds of heads
-# take part in copying, as in 08. On *Alice* the copying heads have little to copy, and there they park: all eight put 0.79 or
+# take part in copying, as in [[train_and_look]]. On *Alice* the copying heads have little to copy, and there they park: all eight put 0.79 or
 # more on the first token.
 
 # %% [markdown]
@@ -506,7 +506,7 @@ plot.table(names, rows, tint=["second copy"])
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 13.4 · A measure of looking back
+# ### Exercise [[looks_back]] · A measure of looking back
 #
 # **Goal.** Write the measure that found L17H1. *5 minutes, easy.*
 #
@@ -534,7 +534,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 13.5 · Wake them
+# ### Exercise [[waking_prompt]] · Wake them
 #
 # **Goal.** Write a prompt on which the copying heads do *not* park. *8 minutes, medium.*
 #
@@ -575,7 +575,7 @@ verdict
 # %% [markdown]
 # ## Too sharp, right, too pale
 #
-# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on
+# The slider of notebook [[start_here]] changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on
 # *Alice*, on a page of prose and on Python code. At which $d_k$ is the loss smallest? Move it to both ends.
 
 # %% jupyter={"source_hidden": true}
@@ -603,7 +603,7 @@ for stop, blank in zip(smollm.recorded("sharpness"), smollm.recorded("blanks")):
 #
 # Between 48 and 80 the losses differ little. The model was trained at 64 and nowhere else, so the curve shows what it is used
 # to, not which $d_k$ would be best for training. In all 80 sentences the right name is the second word. Head L24H1 of notebook
-# 00 gives it the most weight of all heads. Without that head the right name still wins in 96 % of the sentences, and its mean
+# [[start_here]] gives it the most weight of all heads. Without that head the right name still wins in 96 % of the sentences, and its mean
 # probability falls from 0.49 to 0.36; without the five heads that look at it most in 90 %, 0.25. Three draws of five other
 # heads of the same layers left 0.40 to 0.44. A head that looks at the name need not bring it: without L25H5, second in that
 # list, the right name is *likelier*, 0.58.
@@ -624,12 +624,12 @@ for stop, blank in zip(smollm.recorded("sharpness"), smollm.recorded("blanks")):
 # which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right
 # either, and a head that looks at a word need not be the one that counts. Trust what you have compared.
 #
-# Next: [14, long texts](14_long_texts.ipynb).
+# Next: [[[long_texts]], long texts]([[long_texts.ipynb]]).
 
 # %% [markdown]
 # ## Controls
 #
-# Where the eight copying heads look on the prompts of 13.5. *Read before* is the share of tokens that stand earlier in the
+# Where the eight copying heads look on the prompts of [[waking_prompt]]. *Read before* is the share of tokens that stand earlier in the
 # prompt, *copied* the weight on the token that followed the same token earlier. *Parked* counts all places to park.
 
 # %% jupyter={"source_hidden": true}

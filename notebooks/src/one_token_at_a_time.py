@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 11 · One token at a time
+# # [[one_token_at_a_time]] · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
 # *40 minutes. Without torch, except for one control and two things to try.*
@@ -49,19 +49,19 @@ _ = ax.axis("off")
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 10)* A head of yours finds the right key and puts 0.8 on it; you want 0.99. What do you make larger?
+# **1.** *(notebook [[program_a_head]])* A head of yours finds the right key and puts 0.8 on it; you want 0.99. What do you make larger?
 #
 # - **a** the matrix $W_V$
 # - **b** the scores: $W_Q$ or $W_K$
 # - **c** $d_k$, with columns of zeros
 #
-# **2.** *(notebook 09)* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
+# **2.** *(notebook [[a_real_model]])* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
 #
 # - **a** most: 0.89 of the output comes from there
 # - **b** nothing at all
 # - **c** less than the weight says: $W_O v$ is short there
 #
-# **3.** *(notebook 05)* Five tokens are there, a sixth is added, and its query alone is computed. Which keys may it see?
+# **3.** *(notebook [[masks]])* Five tokens are there, a sixth is added, and its query alone is computed. Which keys may it see?
 #
 # - **a** the first one
 # - **b** all six
@@ -105,7 +105,7 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 # </details>
 
 # %% [markdown]
-# The model is the `MultiHeadAttention` of notebook 06 in two layers, behind a causal mask. Each layer adds what its heads
+# The model is the `MultiHeadAttention` of notebook [[multi_head]] in two layers, behind a causal mask. Each layer adds what its heads
 # fetched, and then what a small network makes of the sum. Such a model is called a **decoder**. Torch trained it in twenty seconds;
 # its weights are stored, and it runs in NumPy.
 
@@ -115,7 +115,7 @@ print(sum(W.size for W in model.weights().values()), "parameters")
 print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
 
 # %% [markdown]
-# Now it writes, one word at a time. Eight lines do it, and the model of notebook 13 writes by such a loop, too.
+# Now it writes, one word at a time. Eight lines do it, and the model of notebook [[it_speaks]] writes by such a loop, too.
 
 
 # %%
@@ -260,7 +260,7 @@ for d_k in (1, 8, 64, 512):
 # <details><summary>And without positions?</summary>
 #
 # The model has a learned vector for each position. Trained without these vectors (**NoPE**, *no positional encoding*), it writes
-# nearly as well, though in 08 such a model could not reverse a sequence. The causal mask tells order. Each position sees a
+# nearly as well, though in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order. Each position sees a
 # set of words of its own: at *cats* no *that* has come yet. One layer averages over its set in any order. A second layer can
 # tell, because its keys carry what the first layer made of *their* pasts, and those differ. *Controls* has the numbers.
 #
@@ -467,7 +467,7 @@ print("one, shared:", in_turn([model.caches()] * 2))
 # In the stale cache a verb no longer comes next: *the* does, as if *see* waited for a noun. With one cache the two texts mix. So
 # make a new one for each prompt.
 #
-# `diagnose` of notebook 07 makes these tests for any torch module with a cache. *Controls* lets it examine three decoders.
+# `diagnose` of notebook [[bug_clinic]] makes these tests for any torch module with a cache. *Controls* lets it examine three decoders.
 #
 # ## 6 · What it costs
 #
@@ -578,7 +578,7 @@ for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.it
     megabytes = kept * 2 * 30 * 3 * 64 * 4 / 1e6  # layers, heads, d_k, float32
     _ = axes[1].plot(length, megabytes, color=KEY)
     _ = axes[1].text(6300, megabytes[50] + 20, told, ha="right")
-_ = axes[1].set(xlabel="tokens", title="cache of notebook 13's model, MB")
+_ = axes[1].set(xlabel="tokens", title="cache of notebook [[it_speaks]]'s model, MB")
 
 # %% tags=["nbval-ignore-output"]
 for width in (3, 4, 5, 6, 7):
@@ -594,14 +594,14 @@ for width in (3, 4, 5, 6, 7):
 #
 # Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
 # ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
-# five. Why, notebook 13 asks of a real model. *Controls* has the numbers.
+# five. Why, notebook [[it_speaks]] asks of a real model. *Controls* has the numbers.
 #
 # </details>
 
 # %% [markdown]
 # ## 7 · Why writing is slow
 #
-# Do multiplications take the time? In the model of notebook 13 each token meets 134.5 million weights, so 64 tokens in one pass
+# Do multiplications take the time? In the model of notebook [[it_speaks]] each token meets 134.5 million weights, so 64 tokens in one pass
 # need 64 times as many as one. With that model installed you measure your own machine, in a quarter of a minute;
 # without it you read stored times.
 
@@ -709,13 +709,13 @@ plot.table(names, rows)
 # ## Exercises
 #
 # Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call. After a green check
-# `mine.keep` keeps 11.2 and 11.3 for notebook 13, where a real model calls them. They use your `attention`.
+# `mine.keep` keeps [[grouped_attention]] and [[decode_step]] for notebook [[it_speaks]], where a real model calls them. They use your `attention`.
 
 # %%
 attention = mine.load("attention")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.1 · A sliding window
+# ### Exercise [[window_mask]] · A sliding window
 #
 # **Goal.** Complete one line, without an off-by-one. *5 minutes, easy.*
 #
@@ -746,14 +746,14 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.2 · Heads that share keys
+# ### Exercise [[grouped_attention]] · Heads that share keys
 #
 # **Goal.** Write grouped-query attention. *6 minutes, medium.*
 #
 # `my_grouped(query, key, value, attn_mask=None, attention=attention)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$,
 # value $(..., g, n_k, d_v)$, and $g$ divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the
-# next $h / g$ the second, and so on. `attention(query, key, value, attn_mask)` is the function of notebook 05: hand it the mask
-# as it is. In notebook 13 a real model calls your function.
+# next $h / g$ the second, and so on. `attention(query, key, value, attn_mask)` is the function of notebook [[masks]]: hand it the mask
+# as it is. In notebook [[it_speaks]] a real model calls your function.
 
 
 # %%
@@ -781,7 +781,7 @@ verdict
 mine.keep(my_grouped)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.3 · A step with a cache
+# ### Exercise [[decode_step]] · A step with a cache
 #
 # **Goal.** Write the step that every cache needs, and get all chunkings right. *12 minutes, hard.*
 #
@@ -817,7 +817,7 @@ verdict
 mine.keep(my_step)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.4 · Guess ahead
+# ### Exercise [[accept_draft]] · Guess ahead
 #
 # **Goal.** Keep of a draft what the model would have written. *10 minutes, medium.*
 #
@@ -862,7 +862,7 @@ if speaker and verdict:
     print(f"{len(passes)} passes:\n{prompt}{text}")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.5 · Out of reach
+# ### Exercise [[out_of_reach]] · Out of reach
 #
 # **Goal.** Design a sentence that a model cannot get right. *8 minutes, medium.*
 #
@@ -902,7 +902,7 @@ verdict
 #    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
 # 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `patients.patient(5)`, from `attncourse`. Call
 #    `module(x, cache)` with $x$ of shape $(b, n, 24)$ and a `KVCache`. `patients.name_bug(4, name, probe)` judges a name from
-#    `DECODERS` with a probe, as in notebook 07.
+#    `DECODERS` with a probe, as in notebook [[bug_clinic]].
 # 3. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values
@@ -910,7 +910,7 @@ verdict
 # float64 and in chunks, because one token at a time hides bugs. A pass over one token waits for bytes, so batches and
 # drafts put more tokens into it.
 #
-# Next: [12, today's head](12_todays_head.ipynb).
+# Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
 
 # %% [markdown]
 # ## Controls

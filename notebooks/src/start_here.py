@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 00 · Start here
+# # [[start_here]] · Start here
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
@@ -20,7 +20,7 @@ who
 
 # %% [markdown]
 # The model is SmolLM2 ([source](../REFERENCES.md#smollm2)), a small one that was trained to guess the next word of a text. In
-# notebook 13 it speaks through functions that you wrote. It guesses from the vector of the last word, *to*. How does *to* know
+# notebook [[it_speaks]] it speaks through functions that you wrote. It guesses from the vector of the last word, *to*. How does *to* know
 # who was there?
 #
 # ## What you saw
@@ -65,7 +65,7 @@ for stop in blank["stops"]:
 # At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 *to* takes most from *Mary*, and the
 # model names her. At 256 the model still names her, with 0.48, although this head takes most from the second *John*. From 1024
 # on all words get nearly the same share, and no name is said. In one head alone, a divisor can never change which word comes
-# first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook 03 explains why we
+# first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook [[scaling]] explains why we
 # divide.
 #
 # ## How to read a heatmap
@@ -85,7 +85,7 @@ ax = plot.attention_heatmap(
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
 # a word from which it takes: columns are called **keys**. Read a row as a whole: it divides one unit of
 # attention. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
-# 05 is about that.
+# [[masks]] is about that.
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
 
@@ -164,7 +164,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 #
 # Looking is not yet causing. Without this head the model still says *Mary*, with 0.87, and the right name still wins in 77 of
 # the 80. Head 5 of layer 25 looks at *Mary*, too, here with 0.81. Yet it works against her: without it the model says *Mary*
-# with 0.98. Notebook 09 takes heads away one by one.
+# with 0.98. Notebook [[a_real_model]] takes heads away one by one.
 #
 # The direction of a word is its vector in the table less the mean of the table, of length 1. The weights of the model are
 # stored with fewer digits than the published ones. What you see was measured once and is stored, so this page runs without
@@ -184,15 +184,15 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # |---|---|---|---|---|---|
 # <!-- series -->
 #
-# Minutes for exercises come on top. Part A of notebook 10 can be read after 03, part B
-# after 05, part C after 06.
+# Minutes for exercises come on top. Part A of notebook [[program_a_head]] can be read after [[scaling]], part B
+# after [[masks]], part C after [[multi_head]].
 #
 # Three ways through:
 #
 # | you have | read | exercises |
 # |---|---|---|
-# | an evening of two hours | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: a pencil and a calculator will do |
-# | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 13 for one that speaks | one or two of each notebook |
+# | an evening of two hours | [[start_here]], [[by_hand]] and [[vectorized]], then the pictures of [[a_real_model]] | [[key_of_anna]] to 1.4: a pencil and a calculator will do |
+# | a weekend | [[start_here]] to [[scaling]], part A of [[program_a_head]], [[pytorch_module]] to [[multi_head]], parts B and C of [[program_a_head]], then [[a_real_model]] for a model that reads or [[it_speaks]] for one that speaks | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 #
 # A full circle is a solved exercise.
@@ -202,7 +202,7 @@ mine.progress()
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Attention changes the vector of a word by adding what it takes from other words. A map says how much: rows are
-# queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
+# queries, columns are keys, rows sum to 1. Next: [[[by_hand]] by hand]([[by_hand.ipynb]]).
 #
 # ## Notation
 #
@@ -222,7 +222,7 @@ mine.progress()
 # | $W_Q$, $W_K$, $W_V$, $W_O$ | projection matrices | $W^Q, W^K, W^V, W^O$ | in_proj_weight, out_proj | |
 # | scores | $Q K^T$, before scaling | none | none | |
 # | weights | softmax of the scaled, masked scores | none | attn_output_weights | |
-# | mask | boolean: **True = may attend** | none | attn_mask (two conventions: notebook 05) | |
+# | mask | boolean: **True = may attend** | none | attn_mask (two conventions: notebook [[masks]]) | |
 #
 # Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and
 # weights. Queries are always <span style="color:#0072B2">■</span> blue, keys <span style="color:#D55E00">■</span> orange,

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 02 · The same numbers as matrix products
+# # [[vectorized]] · The same numbers as matrix products
 #
 # **Question.** By hand, you took a dot product for each query and each key of *Anna saw Ben; she*, one after the other. Which
 # matrix products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes.*
@@ -29,19 +29,19 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 01)* Why is there one matrix for queries and another for keys?
+# **1.** *(notebook [[by_hand]])* Why is there one matrix for queries and another for keys?
 #
 # - **a** a dot product needs two different vectors
 # - **b** what a token looks for is not how it is found
 # - **c** so that no score becomes negative
 #
-# **2.** *(notebook 00)* The column of *When* in a map of weights sums to 9.7. What does that say?
+# **2.** *(notebook [[start_here]])* The column of *When* in a map of weights sums to 9.7. What does that say?
 #
 # - **a** many queries take from *When*
 # - **b** somebody made a mistake, it must be 1
 # - **c** *When* divides more than the others
 #
-# **3.** *(notebook 00)* What does $d_k$ count?
+# **3.** *(notebook [[start_here]])* What does $d_k$ count?
 #
 # - **a** the keys
 # - **b** the features of a token
@@ -84,7 +84,7 @@ print(output)
 
 
 # %% jupyter={"source_hidden": true}
-def by_loops(Q, K, V):  # one query after the other, as in notebook 01
+def by_loops(Q, K, V):  # one query after the other, as by hand
     rows = []
     for q in Q:
         dots = [sum(a * b for a, b in zip(q, key)) for key in K]
@@ -103,7 +103,7 @@ print(f"largest difference to the loops: {largest:.12f}")
 # Here is the whole call. $W_Q$ makes $Q$ from the tokens $X$; $W_K$ and $W_V$ are not drawn. The row to the left of a
 # score and the column above it make the score, and the output is made in the same way. Click a cell to see how.
 #
-# Unlike in notebook 00, the slider removes features, and the divisor follows. It keeps the first $d_k$ features of each query
+# Unlike in notebook [[start_here]], the slider removes features, and the divisor follows. It keeps the first $d_k$ features of each query
 # and key: *name*, then *female*, then *verb*.
 
 
@@ -225,7 +225,7 @@ for factor in (1, 31.6, 32):
 # that is `inf` is `nan`, *not a number*. attnlib's softmax survives both.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 2.1 · Softmax
+# ### Exercise [[softmax]] · Softmax
 #
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
 #
@@ -295,7 +295,7 @@ blocks(axes[1], np.swapaxes(numbered, -1, -2), "swapaxes")
 blocks(axes[2], numbered.T, "K.T")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 2.2 · Scores
+# ### Exercise [[attention_scores]] · Scores
 #
 # **Goal.** The body of $Q K^T$, for one sequence and for a batch. *4 minutes, medium.*
 #
@@ -364,12 +364,12 @@ predict.cube(guess_cube)
 # Count axes from the end, and test with sizes that all differ.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 2.3 · Attention
+# ### Exercise [[scaled_dot_product_attention]] · Attention
 #
 # **Goal.** The whole formula, from a blank function. *11 minutes, hard.*
 #
 # `my_attention(query, key, value)` returns $(..., n_q, d_v)$, for one sequence and for batches. Use NumPy only, with your softmax
-# of 2.1 or `al.softmax`.
+# of [[softmax]] or `al.softmax`.
 
 
 # %%
@@ -395,7 +395,7 @@ verdict
 # %% [markdown]
 # ## Keep it
 #
-# Notebook 05 continues with both functions. When their checks say ✓, the next cells write them to the folder `mine` beside the
+# Notebook [[masks]] continues with both functions. When their checks say ✓, the next cells write them to the folder `mine` beside the
 # notebooks.
 
 # %%
@@ -408,7 +408,7 @@ mine.keep(my_attention)
 # <details><summary><b>What does a longer text cost?</b></summary>
 #
 # The projections treat each token by itself, so their multiplications grow like $n$. Scores and weights have a number for each
-# *pair* of tokens, so they grow like $n^2$. Take the head of notebook 00, with $d_{in}$ = 576 and $d_k$ = $d_v$ = 64. Up to 864
+# *pair* of tokens, so they grow like $n^2$. Take the head of notebook [[start_here]], with $d_{in}$ = 576 and $d_k$ = $d_v$ = 64. Up to 864
 # tokens the projections cost more, and then the pairs. From 1,000 tokens to 10,000, all multiplications together become 58
 # times as many. A map of 10,000 tokens in float32 takes 400 MB. The cell is under *Controls*.
 #
@@ -428,8 +428,8 @@ mine.keep(my_attention)
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Attention is $\text{softmax}(QK^T / \sqrt{d_k})\,V$: compare, scale, softmax over the keys, mix the values. Subtract
-# the row maximum before `exp`. Count axes from the end, and ask of every test which mistake it would catch. Next: [03 scaling](03_scaling.ipynb).
-# An optional exercise, 2.4, stands after *Controls*.
+# the row maximum before `exp`. Count axes from the end, and ask of every test which mistake it would catch. Next: [[[scaling]] scaling]([[scaling.ipynb]]).
+# An optional exercise, [[example_that_tells]], stands after *Controls*.
 
 # %% [markdown]
 # ## Controls
@@ -475,7 +475,7 @@ print("equal at n =", d_in * (d_k + d_k + d_v) // (d_k + d_v))
 print(f"a map of 10,000 tokens in float32: {4 * n[1] ** 2 / 1e6:.0f} MB")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 2.4 · A test with one hole
+# ### Exercise [[example_that_tells]] · A test with one hole
 #
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *15 minutes, hard.*
 #

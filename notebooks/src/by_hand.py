@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 01 · Attention by hand
+# # [[by_hand]] · Attention by hand
 #
 # **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
 # into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? All is
@@ -31,21 +31,21 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # %% [markdown]
 # ## Before you start
 #
-# Three questions about notebook 00, from memory.
+# Three questions about notebook [[start_here]], from memory.
 #
-# **1.** *(notebook 00)* In a map of attention weights, what must sum to 1?
+# **1.** *(notebook [[start_here]])* In a map of attention weights, what must sum to 1?
 #
 # - **a** each column
 # - **b** each row
 # - **c** rows and columns
 #
-# **2.** *(notebook 00)* You want to know how much *to* takes from *Mary*. Where do you look?
+# **2.** *(notebook [[start_here]])* You want to know how much *to* takes from *Mary*. Where do you look?
 #
 # - **a** in the row of *to*, at the column of *Mary*
 # - **b** in the row of *Mary*, at the column of *to*
 # - **c** in either, they are equal
 #
-# **3.** *(notebook 00)* *To* enters both sentences with the same vector, and comes out pointing to a different name in each.
+# **3.** *(notebook [[start_here]])* *To* enters both sentences with the same vector, and comes out pointing to a different name in each.
 # Where does a model let a token take something from other tokens?
 #
 # - **a** where words become vectors
@@ -119,8 +119,8 @@ for word, token in zip(WORDS, x):
 #   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
 # Think of a search. A database returns the one record whose key matches the query. Attention returns a weighted sum of all
-# values, each weighted by how well its key matches. *To* looked for a name in notebook 00, *she* does now, and in
-# notebook 10 a ship looks for its partner: it is the same act.
+# values, each weighted by how well its key matches. *To* looked for a name in notebook [[start_here]], *she* does now, and in
+# notebook [[program_a_head]] a ship looks for its partner: it is the same act.
 #
 # ## Step 1 · The inputs
 #
@@ -194,7 +194,7 @@ _ = ax.set(xlim=(-2.7, 12.6), ylim=(-7.9, 2), title=title), ax.axis("off")
 # call goes one step further. The solution is folded below.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 1.1 · A key
+# ### Exercise [[key_of_anna]] · A key
 #
 # **Goal.** Compute the key of Anna, token 0. *3 minutes, easy.*
 #
@@ -248,7 +248,7 @@ for word, key in zip(WORDS, K):
     print(f"Anna · {word:4} = {terms} = {dot(Q[0], key)}")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 1.2 · A row of scores
+# ### Exercise [[scores_of_she]] · A row of scores
 #
 # **Goal.** Compute the scores of *she* against the four keys. *3 minutes, easy.*
 #
@@ -278,8 +278,8 @@ for word, row in zip(WORDS, scores):
 # %% [markdown] tags=["predict"]
 # *She* scores 5 with Anna, yet Anna scores only 2 with *she*: the two look for different things.
 #
-# Anna scores 3 with *saw*, which comes later. Here each word may look both ways. The model of notebook 00 looks back only:
-# notebook 05 is about that.
+# Anna scores 3 with *saw*, which comes later. Here each word may look both ways. The model of notebook [[start_here]] looks back only:
+# notebook [[masks]] is about that.
 #
 # ## Step 4 · Softmax: from scores to weights
 #
@@ -306,7 +306,7 @@ predict.softmax_by_hand(guess_softmax)
 # So softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$ times the weight.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 1.3 · A row of weights
+# ### Exercise [[weights_of_she]] · A row of weights
 #
 # **Goal.** Compute the weights of *she* to four decimals. *4 minutes, easy.*
 #
@@ -375,7 +375,7 @@ print(f"she at who: {terms}")
 predict.two_names(guess_two_names)
 
 # %% [markdown]
-# *Saw* has found two names, and its 0 looks as if it had found nobody. One number cannot hold two names. In notebook 06 a second
+# *Saw* has found two names, and its 0 looks as if it had found nobody. One number cannot hold two names. In notebook [[multi_head]] a second
 # head solves this.
 #
 # *She* gets 1.451 at *who*: she is Anna. It is less than 2, because softmax gives every word some weight, and Ben's -2 pulls the
@@ -388,7 +388,7 @@ predict.two_names(guess_two_names)
 # dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 1.4 · A scaled output
+# ### Exercise [[output_of_she]] · A scaled output
 #
 # **Goal.** Compute the output of *she* with scaled scores, to three decimals. *5 minutes, medium.*
 #
@@ -442,7 +442,7 @@ pairs = [pair for r, o in zip(by_library.tolist(), output) for pair in zip(r, o)
 print(f"largest difference: {max(abs(a - b) for a, b in pairs):.12f}")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 1.5 · What each word looks for
+# ### Exercise [[what_words_look_for]] · What each word looks for
 #
 # **Goal.** Design a $W_Q$ with which every word finds what it needs. *8 minutes, hard.*
 #
@@ -494,7 +494,7 @@ for word, row in zip(WORDS, after):
 #
 # Here is the whole way once more. **Move the slider**: it changes the divisor, and everything below the scores follows. At
 # the left end Anna gets 0.980, and at the right end nobody gets more than 0.333. The scores stay, so Anna is always first.
-# Here the division only weakens a right answer. What it is good for comes in notebook 03.
+# Here the division only weakens a right answer. What it is good for comes in notebook [[scaling]].
 
 # %%
 live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
@@ -558,7 +558,7 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 # %% [markdown] tags=["remember"]
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output is a
 # weighted sum of values, and is added to the word's own vector. Three matrices keep apart what a word looks for, how it is found and what it
-# gives. Next: [02 vectorized](02_vectorized.ipynb).
+# gives. Next: [[[vectorized]] vectorized]([[vectorized.ipynb]]).
 
 # %% [markdown]
 # ## Controls

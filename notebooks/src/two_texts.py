@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 15 · Two texts
+# # [[two_texts]] · Two texts
 #
 # **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes. Training uses
 # torch, if it is there. All else runs without it.*
 #
-# Except in notebook 05, section 7, a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
+# Except in notebook [[masks]], section 7, a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
 # is written, and each letter that is written looks back at those that are read. The act is the same. The arrows go from who gives to who
 # looks.
 
@@ -69,19 +69,19 @@ _ = ax.axis("off")
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 11)* A model writes greedily. Which word does it take?
+# **1.** *(notebook [[one_token_at_a_time]])* A model writes greedily. Which word does it take?
 #
 # - **a** one drawn by the probabilities
 # - **b** the same at each step
 # - **c** the one with the largest logit
 #
-# **2.** *(notebook 10)* You multiply $W_Q$ by ten. What becomes of a row of weights?
+# **2.** *(notebook [[program_a_head]])* You multiply $W_Q$ by ten. What becomes of a row of weights?
 #
 # - **a** nothing: every score grows alike
 # - **b** nearly all weight goes to the key with the largest score
 # - **c** another key gets the largest weight
 #
-# **3.** *(notebook 05)* What does a padding mask hide?
+# **3.** *(notebook [[masks]])* What does a padding mask hide?
 #
 # - **a** columns: the padding, from every query
 # - **b** rows: the queries that are padding
@@ -103,7 +103,7 @@ for text, iso in zip(some.texts, some.iso):
 
 # %% [markdown]
 # A model that reads one text and writes another has two parts. The **encoder** reads: each letter looks at all letters of its text. The
-# **decoder** writes, one digit after the other, as in notebook 11. Between the two lies **cross-attention**: the digits ask, and the
+# **decoder** writes, one digit after the other, as in notebook [[one_token_at_a_time]]. Between the two lies **cross-attention**: the digits ask, and the
 # letters answer. It is the oldest use of attention in translation ([Bahdanau et al. 2014](../REFERENCES.md#bahdanau-2014)).
 #
 # | attention | queries | keys and values | map | mask |
@@ -125,7 +125,7 @@ for text, iso in zip(some.texts, some.iso):
 guess_mask = None  # "a", "b" or "c"
 
 # %% [markdown]
-# The module is yours, three times: the next cell loads the class that you kept in notebook 06, or ours.
+# The module is yours, three times: the next cell loads the class that you kept in notebook [[multi_head]], or ours.
 
 # %% jupyter={"source_hidden": true}
 MultiHeadAttention = mine.load("MultiHeadAttention") if torch is not None else None
@@ -282,7 +282,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Controls*). The class of exercise 6.4 and ours compute
+# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Controls*). The class of exercise [[MultiHeadAttention]] and ours compute
 # the same. Which head reads what differs from seed to seed.
 #
 # </details>
@@ -294,7 +294,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 # %% [markdown] tags=["predict"]
 # ## 4 · Too sharp, too pale
 #
-# The slider of notebook 00 divided the scores of a language model by too little and by too much, and both ends spoiled it. Here $d_k = 8$,
+# The slider of notebook [[start_here]] divided the scores of a language model by too little and by too much, and both ends spoiled it. Here $d_k = 8$,
 # and the scores of the cross-attention are divided by $\sqrt{d_k}$. **Predict.** What spoils the dates?
 #
 # - **a** both: too small a divisor, and too large a one
@@ -562,7 +562,7 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 # Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call. NumPy only.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 15.1 · From one text to another
+# ### Exercise [[cross_attention]] · From one text to another
 #
 # **Goal.** Write the step between two texts. *6 minutes, easy.*
 #
@@ -592,7 +592,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 15.2 · Its mask
+# ### Exercise [[context_mask]] · Its mask
 #
 # **Goal.** Say which letters each digit may look at. *5 minutes, easy.*
 #
@@ -621,7 +621,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 15.3 · Padding at the left
+# ### Exercise [[left_positions]] · Padding at the left
 #
 # **Goal.** Count letters, not padding. *6 minutes, medium.*
 #
@@ -649,7 +649,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 15.4 · Several texts in one row
+# ### Exercise [[packed_mask]] · Several texts in one row
 #
 # **Goal.** Keep packed texts apart. *6 minutes, medium.*
 #
@@ -678,7 +678,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 15.5 · One of three is sick
+# ### Exercise [[sick_translator]] · One of three is sick
 #
 # **Goal.** Find a sick translator by its texts and its maps. *10 minutes, medium.*
 #
@@ -723,7 +723,7 @@ verdict
 #
 # **Remember.** Between two texts the queries come from what is written, keys and values from what is read. The mask says which letters there
 # are; a triangle has no place there. Such a map is an alignment that one can read. Whether a letter was needed, a change of that letter says,
-# and a count. Next: [16 less to keep](16_less_to_keep.ipynb).
+# and a count. Next: [[[less_to_keep]] less to keep]([[less_to_keep.ipynb]]).
 
 # %% [markdown]
 # ## Controls

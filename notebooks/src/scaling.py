@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 03 · Why divide by the square root of $d_k$?
+# # [[scaling]] · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *25 minutes.*
@@ -24,20 +24,20 @@ flat
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. What shapes do the
+# **1.** *(notebook [[vectorized]])* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. What shapes do the
 # weights and the output have?
 #
 # - **a** weights (5, 5), output (5, 4)
 # - **b** weights (5, 3), output (5, 4)
 # - **c** weights (5, 5), output (5, 3)
 #
-# **2.** *(notebook 01)* Softmax is taken of the scores 5, 0, 3, 2. How does the first weight compare with the third?
+# **2.** *(notebook [[by_hand]])* Softmax is taken of the scores 5, 0, 3, 2. How does the first weight compare with the third?
 #
 # - **a** it is 5/3 times as large
 # - **b** it is $e^2 \approx 7.4$ times as large
 # - **c** that depends on the other two scores
 #
-# **3.** *(notebook 00)* The slider divided the scores by a very small number. What became of the weights?
+# **3.** *(notebook [[start_here]])* The slider divided the scores by a very small number. What became of the weights?
 #
 # - **a** one word or two got nearly everything
 # - **b** all words got nearly the same
@@ -221,7 +221,7 @@ predict.divided_by_d_k(guess_in_play)
 # Too sharp, right, too pale. When the weights are too pale, softmax keeps its slope. But whatever the query is, all keys get
 # nearly the same weight, and the output is nearly the plain average of the values.
 #
-# The slider of notebooks 00 and 01 moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
+# The slider of notebooks [[start_here]] and [[by_hand]] moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
 # are both knobs. **Try.** Set *features $d_k$* to 1024, and then *divide by $\sqrt{d_k}$, $d_k$ =* to 1024, too. With more
 # features another key may win.
 
@@ -279,10 +279,10 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # medians. The *mean* at $d_k = 1024$ is larger without the division, 4.8 against 1.3, because about a tenth of the queries get
 # nine tenths of it.
 #
-# **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
+# **Where it ends.** All entries here have variance 1; notebook [[pytorch_module]] measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
 # ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn: Adam, the
-# method of notebook 04, divides the usual size of a gradient away.
+# method of notebook [[pytorch_module]], divides the usual size of a gradient away.
 #
 # </details>
 
@@ -294,7 +294,7 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # A number may be a formula: `my_number = 2**0.5`.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 3.1 · Measure it
+# ### Exercise [[variance_of_scores]] · Measure it
 #
 # **Goal.** Complete the line that returns the variance of all raw scores. *3 minutes, easy.*
 #
@@ -324,7 +324,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 3.2 · How pale is a row?
+# ### Exercise [[entropy]] · How pale is a row?
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
@@ -353,7 +353,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 3.3 · Other entries
+# ### Exercise [[uniform_divisor]] · Other entries
 #
 # **Goal.** Find the positive divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
 # medium.*
@@ -377,7 +377,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 3.4 · Scores that stay in range
+# ### Exercise [[scores_in_range]] · Scores that stay in range
 #
 # **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
 #
@@ -390,7 +390,7 @@ verdict
 # - A score uses its own query and key only. We test this by mixing small and large tokens in one call: the first two must
 #   hold for the scores of the small ones alone, and of the large ones alone.
 #
-# Some of today's models use one good way, which notebook 12 calls *QK-norm*.
+# Some of today's models use one good way, which notebook [[todays_head]] calls *QK-norm*.
 
 
 # %%
@@ -430,12 +430,12 @@ verdict
 #
 # **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$; divided by $\sqrt{d_k}$ it has
 # variance 1, so a row starts neither sharp nor pale, on the slope of softmax. With ten keys the typical slope without the division is half at
-# $d_k = 16$ and a tenth at 64. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
+# $d_k = 16$ and a tenth at 64. Next: [[[pytorch_module]] PyTorch module]([[pytorch_module.ipynb]]), where a head learns.
 
 # %% [markdown]
 # ## Controls
 #
-# A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook 04 has the formula), and
+# A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook [[pytorch_module]] has the formula), and
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
 
 

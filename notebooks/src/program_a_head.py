@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 10 · Program a head
+# # [[program_a_head]] · Program a head
 #
-# **Question.** In notebook 01 *she* found Anna, because we had chosen $W_Q$ and $W_K$ that way. Can you choose the numbers so
+# **Question.** In notebook [[by_hand]] *she* found Anna, because we had chosen $W_Q$ and $W_K$ that way. Can you choose the numbers so
 # that a head looks where *you* want? *30 minutes of reading; part A 43 minutes of puzzles, B 17, C 34. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
@@ -16,7 +16,7 @@ from attncourse.ships import note_passed_on, pictured, sailing
 from attnlib import live, plot
 
 COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
-COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
+COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # what layer 1 writes
 
 
 # %% jupyter={"source_hidden": true}
@@ -47,26 +47,26 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 # tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
 # other row looks at all alike. You will write two matrices whose product is such a table.
 #
-# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks 00 to 03.
+# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks [[start_here]] to [[scaling]].
 
 # %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 03)* In one row, one score is larger than another by 8. How many times the weight does its key get?
+# **1.** *(notebook [[scaling]])* In one row, one score is larger than another by 8. How many times the weight does its key get?
 #
 # - **a** 8 times
 # - **b** 64 times
 # - **c** about 3000 times
 #
-# **2.** *(notebook 02)* Row 2 of the scores $Q K^T$ belongs to one token. What does it hold?
+# **2.** *(notebook [[vectorized]])* Row 2 of the scores $Q K^T$ belongs to one token. What does it hold?
 #
 # - **a** how well each key fits what token 2 looks for
 # - **b** how well the key of token 2 fits what each token looks for
 # - **c** what token 2 gives to each token
 #
-# **3.** *(notebook 01)* Which vector of a token reaches those that look at it?
+# **3.** *(notebook [[by_hand]])* Which vector of a token reaches those that look at it?
 #
 # - **a** its query
 # - **b** its key
@@ -123,7 +123,7 @@ print(f"each ship receives {zeros.output[0, 0]:.2f} t")
 predict.head_of_zeros(guess_zeros)
 
 # %% [markdown]
-# The 3.14 t are 22 t divided by 7, because the empty pilot boat is in the mean, too. Exercise 10.6 will leave it out.
+# The 3.14 t are 22 t divided by 7, because the empty pilot boat is in the mean, too. Exercise [[all_but_the_pilot]] will leave it out.
 #
 # Now set two numbers, those of the first picture:
 
@@ -138,7 +138,7 @@ two_numbers
 # %% [markdown]
 # The query of an A is 20, the key of a B is 1, and all others are 0. So an A scores
 # $20 \cdot 1 / \sqrt{1} = 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of
-# every other row are equal. The picture subtracts the largest score before exp, which changes no weight (notebook 02). **Try.**
+# every other row are equal. The picture subtracts the largest score before exp, which changes no weight (notebook [[vectorized]]). **Try.**
 # Choose a query A, then a query C, and click a key.
 
 # %% [markdown]
@@ -167,7 +167,7 @@ def solved(puzzle, head):  # yours where it is right, else that of the solution
 
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.1 · Look at yourself
+# ### Exercise [[look_at_yourself]] · Look at yourself
 #
 # **Goal.** Make each ship look at itself, whatever its flag. *4 minutes, easy.*
 #
@@ -236,7 +236,7 @@ print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}")
 
 # %% [markdown]
 # So 20 is safe in every convoy, for $d_k$ up to 8. In a real model $d_k$ is 64, say, even for a head that needs 8 features. The
-# slider adds empty features to your head of 10.1. The scores stay, and $\sqrt{d_k}$
+# slider adds empty features to your head of [[look_at_yourself]]. The scores stay, and $\sqrt{d_k}$
 # grows. **Try.** At which stop does the ship at place 3 have less than half of its weight on itself?
 
 # %%
@@ -260,7 +260,7 @@ softer
 # must use larger numbers.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.2 · Your own flag
+# ### Exercise [[your_own_flag]] · Your own flag
 #
 # **Goal.** Make each ship look at all ships of its flag, itself included, equally. *3 minutes, easy.*
 #
@@ -305,7 +305,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.3 · Who wants whom
+# ### Exercise [[who_wants_whom]] · Who wants whom
 #
 # **Goal.** Make A look at B, B at C, C at D and D at A. The pilot looks at itself. *6 minutes, medium.*
 #
@@ -362,11 +362,11 @@ who_wants_whom(W_Q, W_K)
 # Any two matrices with this product, and the same $d_k$, give the same weights. `who_wants_whom(*my_c())` draws the table of
 # your next puzzle.
 #
-# *To* found Mary, *she* found Anna, and here an A finds a B. In notebook 01 row *pronoun* of $W_Q$
+# *To* found Mary, *she* found Anna, and here an A finds a B. In notebook [[by_hand]] row *pronoun* of $W_Q$
 # is [3, 0, 0] and row *name* of $W_K$ is [1, 0, 0], so the cell (*pronoun*, *name*) is 3: `W_Q[A, 0] = 20; W_K[B, 0] = 1` again.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.4 · Where is C?
+# ### Exercise [[where_is_c]] · Where is C?
 #
 # **Goal.** Make everybody, the pilot included, look at C. Several ships C share. *4 minutes, easy.*
 #
@@ -410,7 +410,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.5 · What does C carry?
+# ### Exercise [[cargo_of_c]] · What does C carry?
 #
 # **Goal.** Give every ship the tons that C carries. If several ships fly a C, give the mean of their tons. *3 minutes, easy.*
 #
@@ -450,7 +450,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.6 · Everybody but the pilot
+# ### Exercise [[all_but_the_pilot]] · Everybody but the pilot
 #
 # **Goal.** Give every ship, and the pilot, the mean tons of all ships but the pilot, in convoys of any length. *5 minutes,
 # medium.*
@@ -487,12 +487,12 @@ verdict
 # ```
 #
 # Equal scores average, whatever the number of ships. A large negative score takes a key out of the average, as a mask does
-# (notebook 05). One difference remains: if *all* scores of a row are large and negative, the row still spends its 1.
+# (notebook [[masks]]). One difference remains: if *all* scores of a row are large and negative, the row still spends its 1.
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.7 · Three to one
+# ### Exercise [[three_to_one]] · Three to one
 #
 # **Goal.** Give each C exactly three times the weight of anybody else, in every row. *6 minutes, medium.*
 #
@@ -538,7 +538,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.8 · Nothing to do
+# ### Exercise [[nothing_to_do]] · Nothing to do
 #
 # **Goal.** Make A look at B. All other ships look at the pilot, and so does A where no B sails. *7 minutes, hard.*
 #
@@ -581,12 +581,12 @@ verdict
 # ```
 #
 # A softmax must spend its 1, whether there is something to find or not. A head with nothing to do needs a place to **park**,
-# which gives little. Trained heads have such places, too: notebook 09 shows one.
+# which gives little. Trained heads have such places, too: notebook [[a_real_model]] shows one.
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.9 · The ship in front
+# ### Exercise [[ship_in_front]] · The ship in front
 #
 # **Goal.** Make each ship look at the one in front of it, and the pilot at itself. *5 minutes, medium.*
 #
@@ -625,10 +625,10 @@ verdict
 # %% [markdown]
 # ## B · Masks
 #
-# From here on you need masks (notebook 05).
+# From here on you need masks (notebook [[masks]]).
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.10 · The latest of my flag
+# ### Exercise [[latest_of_my_flag]] · The latest of my flag
 #
 # **Goal.** Make each ship look at the nearest ship of its flag in front of it, and at the pilot if there is none. *10
 # minutes, hard.*
@@ -673,7 +673,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.11 · Count with a witness
+# ### Exercise [[count_with_a_witness]] · Count with a witness
 #
 # **Goal.** Give each ship $1 / (1 + c)$, where $c$ counts the ships of its flag so far, itself included. *7 minutes,
 # medium.*
@@ -720,10 +720,10 @@ verdict
 # %% [markdown]
 # ## C · Heads together
 #
-# From here on you need several heads and $W_O$ (notebook 06).
+# From here on you need several heads and $W_O$ (notebook [[multi_head]]).
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.12 · The difference
+# ### Exercise [[difference]] · The difference
 #
 # **Goal.** Give each ship its own tons minus those of the ship in front, and the pilot 0. *6 minutes, medium.*
 #
@@ -778,7 +778,7 @@ roomy = convoy("*ABCA", notes=True)  # (n, 20)
 print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max())
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.13 · What came next
+# ### Exercise [[what_came_next]] · What came next
 #
 # **Goal.** In `*ABCA` the last A has an A in front of it, and right behind that one sails B: give the last A the flag B. Do
 # so for each ship that has its own flag in front. *12 minutes, hard.*
@@ -877,11 +877,11 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 
 # %% [markdown]
 # If the last flag has sailed before, always with the same flag behind it, that flag comes next. In `*ABC` nobody has sailed
-# behind a C yet, so the tiny weights left elsewhere decide. What they write becomes the rule. In notebook 08 two trained layers find
+# behind a C yet, so the tiny weights left elsewhere decide. What they write becomes the rule. In notebook [[train_and_look]] two trained layers find
 # the same rule.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.14 · No head can
+# ### Exercise [[no_head_can]] · No head can
 #
 # **Goal.** Write two groups of ships that no head can tell apart, though one has more ships A than the other. *6 minutes,
 # medium.*
@@ -951,7 +951,7 @@ for pair in (("CDB", "CDBCDB"), ("CDB", "CDDB")):
 # %% [markdown] tags=["predict"]
 # ### The witness
 #
-# Yet the head of 10.11 counts. **Predict.** Give it the pair `CB`, `CBCB`, once behind a pilot and once without. When does its
+# Yet the head of [[count_with_a_witness]] counts. **Predict.** Give it the pair `CB`, `CBCB`, once behind a pilot and once without. When does its
 # last ship receive two different numbers?
 #
 # - **a** with the pilot
@@ -980,7 +980,7 @@ predict.witness(guess_witness)
 # text, can be such a witness.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 10.15 · Your own head
+# ### Exercise [[own_head]] · Your own head
 #
 # **Goal.** Think of a rule, and program a head that follows it. *10 minutes, hard.*
 #
@@ -1032,10 +1032,10 @@ verdict
 
 # %% jupyter={"source_hidden": true}
 known = {
-    "10.2 duplicate token": (check.your_own_flag, my_flag),
-    "10.8 parking": (check.nothing_to_do, my_parking),
-    "10.9 previous token": (check.ship_in_front, my_step),
-    "10.13 induction": (check.what_came_next, my_next),
+    "[[your_own_flag]] duplicate token": (check.your_own_flag, my_flag),
+    "[[nothing_to_do]] parking": (check.nothing_to_do, my_parking),
+    "[[ship_in_front]] previous token": (check.ship_in_front, my_step),
+    "[[what_came_next]] induction": (check.what_came_next, my_next),
 }
 flags, traces = "*ABCABCA", []
 for puzzle, head in known.values():
@@ -1052,7 +1052,7 @@ figure = plot.head_grid([t.weights for t in traces], titles=list(known), **label
 #   no mask, so it also sees itself and later ones.
 # - A head **parks** on a token that is always there and gives little, an attention sink ([Xiao et al.
 #   2023](../REFERENCES.md#xiao-2023)).
-# - A **previous-token head** and an **induction head** work together, as in notebook 08 ([Olsson et al.
+# - A **previous-token head** and an **induction head** work together, as in notebook [[train_and_look]] ([Olsson et al.
 #   2022](../REFERENCES.md#olsson-2022)).
 #
 # RASP is a language for whole programs of this kind ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
@@ -1073,7 +1073,7 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 
 # %% [markdown] tags=["remember"]
 # 2. Rotate by two eighths. Which matrix does it, and whom does place 0 look at?
-# 3. In 10.10, make the three numbers of the solution smaller, all by the same factor. How small may they become?
+# 3. In [[latest_of_my_flag]], make the three numbers of the solution smaller, all by the same factor. How small may they become?
 #
 # <details><summary>Answers</summary>
 #
@@ -1085,4 +1085,4 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, and the difference of two
 # scores is the logarithm of the ratio of their weights. A head that finds nothing needs a place to park. Layers talk through
 # columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless one
-# token occurs exactly once in every text. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
+# token occurs exactly once in every text. Next: [[[one_token_at_a_time]] one token at a time]([[one_token_at_a_time.ipynb]]).

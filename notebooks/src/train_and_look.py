@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 08 · Train it and look inside
+# # [[train_and_look]] · Train it and look inside
 #
 # **Question.** What do heads learn when a task leaves them free to choose, and how do you find out without picking the
 # pretty picture? *45 minutes. This notebook needs torch.*
@@ -66,7 +66,7 @@ _ = ax.axis("off")
 # You say L, because you find the B in the word and name what came after it. Section 4 trains a model that does the same, and you
 # will watch its heads form. Two smaller tasks come first, because they teach how to look at a head.
 #
-# The heads are yours: the next cell loads the class that you kept in notebook 06, or ours.
+# The heads are yours: the next cell loads the class that you kept in notebook [[multi_head]], or ours.
 
 # %%
 MultiHeadAttention = mine.load("MultiHeadAttention")
@@ -77,20 +77,20 @@ N_TOKENS, N_POSITIONS, D = 10, 10, 32  # different tokens, positions, features
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 07)* A module with a causal mask returns the right shapes. You change the last token, and the output
+# **1.** *(notebook [[bug_clinic]])* A module with a causal mask returns the right shapes. You change the last token, and the output
 # of the first one moves. What is wrong?
 #
 # - **a** the scores are divided by the wrong number
 # - **b** $W_Q$ and $W_K$ are exchanged
 # - **c** a query sees a token that comes after it
 #
-# **2.** *(notebook 06)* A layer has $d_{model} = 128$ and 8 heads. By which number are the scores divided?
+# **2.** *(notebook [[multi_head]])* A layer has $d_{model} = 128$ and 8 heads. By which number are the scores divided?
 #
 # - **a** 4
 # - **b** 8
 # - **c** 11.3
 #
-# **3.** *(notebook 03)* The entries of $q$ and $k$ are drawn with variance 1, and $d_k = 64$. How large is a typical
+# **3.** *(notebook [[scaling]])* The entries of $q$ and $k$ are drawn with variance 1, and $d_k = 64$. How large is a typical
 # score $q \cdot k$?
 #
 # - **a** about 1
@@ -123,7 +123,7 @@ class Reverse(nn.Module):
 
 # %% [markdown] tags=["predict"]
 # Without positions the added vectors stay 0, and nothing tells the model where a token stands. `train` is the loop of notebook
-# 04: draw a batch, compute the loss, take one step of [Adam](../REFERENCES.md#kingma-2015).
+# [[pytorch_module]]: draw a batch, compute the loss, take one step of [Adam](../REFERENCES.md#kingma-2015).
 #
 # **Predict.** With positions the model learns to reverse. Which share of the tokens does it name correctly *without* positions?
 #
@@ -296,7 +296,7 @@ def weight_on(weights, cells):  # weights (..., b, h, n_q, n_k)
 
 
 # %% [markdown]
-# Try it on the two heads of notebook 06, which name the letter before and the letter after: as trained there, from seed 0, and from
+# Try it on the two heads of notebook [[multi_head]], which name the letter before and the letter after: as trained there, from seed 0, and from
 # another seed.
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
@@ -447,7 +447,7 @@ for row, w in rows.items():
     print(f"{row:20}" + "".join(f"{value:18.2f}" for value in found))
 at_jumps = weight_on(maps[2][0], one_back & late).item()
 print(f"layer 1, previous letter, at the jumps: {at_jumps:.2f}")
-trained_heads = maps[2][:, :, 0].transpose(0, 1).numpy()  # (b, 2, n, n): exercise 8.3
+trained_heads = maps[2][:, :, 0].transpose(0, 1).numpy()  # (b, 2, n, n): to measure
 
 # %% [markdown]
 # In each column one head of the two layers stands out. Here they are at work. Each arrow is a weight of the trained model, from
@@ -506,7 +506,7 @@ _ = ax.axis("off")
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Seeds 1 and 2 show the same, with our class and with the solution of exercise 6.4. What counts is what the keys know: let each key be
+# Seeds 1 and 2 show the same, with our class and with the solution of exercise [[MultiHeadAttention]]. What counts is what the keys know: let each key be
 # made from the letter before it, and one layer with one head learns the task (*Controls*). The table of single layers is one rate's, 0.001:
 # at half that rate twelve heads came to more than 0.95 in 1000 steps, from a third seed (a test of this series trains them). Olsson et al. mix each key with the one
 # before it, a *smeared key*, and see the same.
@@ -589,7 +589,7 @@ print(f"induction head's weight after a copy {w:.2f}")
 guess_patching = None  # "a", "b" or "c"
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 8.1 · Patch it
+# ### Exercise [[patch]] · Patch it
 #
 # **Goal.** Write the experiment that can refute the story. *8 minutes, medium.*
 #
@@ -633,7 +633,7 @@ def layer_2(query, key, value):
 
 
 def our_patch(layer, x, written, part):
-    """Exercise 8.1."""
+    """What the exercise asks for."""
     return layer(*(x - written if part == name else x for name in PARTS))
 
 
@@ -660,7 +660,7 @@ predict.patching(guess_patching)
 #
 # So far every map came from sequences. But the story is about matrices: layer 2's query of a letter should match the key made of what
 # layer 1 writes *of* that letter. Both can be computed for all 26 letters, without a sequence and without positions: the alphabet of
-# notebook 04 again.
+# notebook [[pytorch_module]] again.
 
 
 # %%
@@ -817,7 +817,7 @@ predict.by_hand(guess_by_hand)
 # Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 8.2 · What order is worth
+# ### Exercise [[bag_accuracy]] · What order is worth
 #
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
 #
@@ -845,7 +845,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 8.3 · Find the induction head
+# ### Exercise [[induction_measure]] · Find the induction head
 #
 # **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
 #
@@ -884,7 +884,7 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Check 8.2 by training: write `N_TOKENS, N_POSITIONS = 2, 4` near the top, and run section 1 again. Then restart the
+# 1. Check [[bag_accuracy]] by training: write `N_TOKENS, N_POSITIONS = 2, 4` near the top, and run section 1 again. Then restart the
 #    kernel.
 # 2. Words of 20 letters: `model, _ = trained(2, n=20, steps=1000, description="20 letters")`, then `rated(model, 20)`. It takes some
 #    seconds.
@@ -902,12 +902,12 @@ verdict
 # over many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said
 # to need. Here training found two heads in two layers: the first writes into each key what stood before it, and the second matches
 # that. In one layer training paid for each place; by hand two heads do, so what training finds is not all that there is. Next:
-# [09 a real model](09_a_real_model.ipynb).
+# [[[a_real_model]] a real model]([[a_real_model.ipynb]]).
 
 # %% [markdown]
 # ## Controls
 #
-# Notebook 09 needs nothing of what follows: these are the runs behind the folds. All cells together take some seconds.
+# Notebook [[a_real_model]] needs nothing of what follows: these are the runs behind the folds. All cells together take some seconds.
 #
 # ### A token and its copies
 #

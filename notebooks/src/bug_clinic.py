@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 07 · The bug clinic
+# # [[bug_clinic]] · The bug clinic
 #
 # **Question.** It runs and has the right shape. Is it right? *50 minutes. This notebook needs torch.*
 
@@ -46,26 +46,26 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so you have to examine the module. Cases 1 to 10 are told here,
-# three more wait among the exercises, and the [casebook](17_casebook.ipynb) tells the others.
+# three more wait among the exercises, and the [casebook]([[casebook.ipynb]]) tells the others.
 
 # %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 06)* A layer has $h$ heads and reads $n$ tokens. How many rows of weights does one query get?
+# **1.** *(notebook [[multi_head]])* A layer has $h$ heads and reads $n$ tokens. How many rows of weights does one query get?
 #
 # - **a** one
 # - **b** $n$
 # - **c** $h$
 #
-# **2.** *(notebook 05)* In a causal mask, boolean, True = may attend, where is True? Rows are queries, columns are keys.
+# **2.** *(notebook [[masks]])* In a causal mask, boolean, True = may attend, where is True? Rows are queries, columns are keys.
 #
 # - **a** below the diagonal, and on it
 # - **b** above the diagonal
 # - **c** below the diagonal, but not on it
 #
-# **3.** *(notebook 03)* Scores have variance 64. What is it after a division by $\sqrt{64}$?
+# **3.** *(notebook [[scaling]])* Scores have variance 64. What is it after a division by $\sqrt{64}$?
 #
 # - **a** 8
 # - **b** 1
@@ -430,7 +430,7 @@ view
 #
 # ## E · A green test
 #
-# Patient E passes a test: on the identity example of notebook 02 its formula gives what attention must give.
+# Patient E passes a test: on the identity example of notebook [[vectorized]] its formula gives what attention must give.
 # These are weights of its first head for five other tokens.
 
 # %% jupyter={"source_hidden": true}
@@ -618,7 +618,7 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 #
 # ### Examine your own class
 #
-# This is your class of exercise 6.4, or ours.
+# This is your class of exercise [[MultiHeadAttention]], or ours.
 
 # %%
 MyMultiHead = mine.load("MultiHeadAttention")
@@ -650,7 +650,7 @@ print(*patients.struck(future))
 # one at each call.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 7.1 · A first patient
+# ### Exercise [[name_bug_1]] · A first patient
 #
 # **Goal.** Find the case of patient 1, and prove it. *10 minutes, medium.*
 #
@@ -681,7 +681,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 7.2 · Behind a mask
+# ### Exercise [[name_bug_2]] · Behind a mask
 #
 # **Goal.** Find the case of patient 2, and prove it. *12 minutes, medium.*
 #
@@ -711,7 +711,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 7.3 · Pale again
+# ### Exercise [[name_bug_3]] · Pale again
 #
 # **Goal.** Find the case of patient 3, and prove it. *12 minutes, medium.*
 #
@@ -745,7 +745,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 7.4 · A probe of your own
+# ### Exercise [[try_probe]] · A probe of your own
 #
 # **Goal.** Write a probe: does a token that nobody may look at move the others? *15 minutes, hard.*
 #
@@ -814,7 +814,7 @@ class TextToClips(torch.nn.Module):
 
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 7.5 · A stranger's module
+# ### Exercise [[mended]] · A stranger's module
 #
 # **Goal.** Examine the module above, and mend it. *15 minutes, hard.*
 #
@@ -854,7 +854,7 @@ verdict
 #
 # **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
 # company, the second call, NaN in a parameter. Where you can look inside, find the first step that differs. Keep each
-# probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb).
+# probe as a test, with a tolerance. Next: [[[train_and_look]] train and look]([[train_and_look.ipynb]]).
 
 # %% [markdown] tags=["predict"]
 # ## Controls

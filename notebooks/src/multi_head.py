@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 06 · Multi-head attention
+# # [[multi_head]] · Multi-head attention
 #
-# **Question.** In *Anna saw Ben; she* of notebook 01 the word *saw* took as much from Anna as from Ben, and its *who* came out
+# **Question.** In *Anna saw Ben; she* of notebook [[by_hand]] the word *saw* took as much from Anna as from Ben, and its *who* came out
 # as 0.000. One number cannot hold two names. Can *saw* learn both names, and keep them apart? *35 minutes. Two sections use torch, if
 # it is there.*
 #
@@ -29,20 +29,20 @@ two_heads
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 05)* A model has written four words and kept their keys and values. The newest, fifth word asks alone.
+# **1.** *(notebook [[masks]])* A model has written four words and kept their keys and values. The newest, fifth word asks alone.
 # Which row of a mask does it need?
 #
 # - **a** the first row: it sees one key
 # - **b** the first or the last row of the square mask, they are alike
 # - **c** the last row of the square mask: it sees all five keys
 #
-# **2.** *(notebook 04)* You have a matrix `W` (4, 3), used as `x @ W`. What do you copy into `nn.Linear(4, 3).weight`?
+# **2.** *(notebook [[pytorch_module]])* You have a matrix `W` (4, 3), used as `x @ W`. What do you copy into `nn.Linear(4, 3).weight`?
 #
 # - **a** `W`
 # - **b** `W.T`
 # - **c** whichever fits
 #
-# **3.** *(notebook 03)* A query and a key have 32 entries each, independent, with mean 0 and variance 1. What is the
+# **3.** *(notebook [[scaling]])* A query and a key have 32 entries each, independent, with mean 0 and variance 1. What is the
 # variance of their dot product?
 #
 # - **a** 32
@@ -58,7 +58,7 @@ predict.before_multi_head(None, None, None)  # a letter each: "a", "b" or "c"
 # First the head that you know, run by the function that you kept, or by ours.
 
 # %%
-attention = mine.load("attention")  # of exercise 5.4
+attention = mine.load("attention")  # your masked attention, or ours
 one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
 print("saw:", one_head[1], "  she:", one_head[3])
 
@@ -183,7 +183,7 @@ draw_by_head(axes[2, 1], "times W_O: each takes", one @ W_O, two @ W_O, WORDS, F
 # Violet comes from head 1, pink from head 2, grey from both. *saw* now has both names, apart: Anna in *female*, Ben in *male*. In
 # *who*, where $W_O$ adds them, the two nearly cancel once more.
 #
-# *she* still learns Anna. What she takes is added, and she has 0.885 in *who*, as in notebook 01. Two numbers differ from there.
+# *she* still learns Anna. What she takes is added, and she has 0.885 in *who*, as in notebook [[by_hand]]. Two numbers differ from there.
 # This $W_O$ writes *who* of head 1, the name of the woman, to *female*, so her 1 becomes 1.885. And head 2 looks for the verb, so she has 0.689 in
 # *verb*, not 0.036.
 #
@@ -236,7 +236,7 @@ plot.table(names, rows)
 # ## 4 · Two heads that learn
 #
 # Two heads were set by hand above. Do heads that learn share out two questions, too? Our sentence has four words, and
-# notebook 04 drew new ones. Here is a task with two questions. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
+# notebook [[pytorch_module]] drew new ones. Here is a task with two questions. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
 # the one after it.
 #
 # The model is one attention layer. Each place adds a learned vector of its own, a **position embedding**, because attention does
@@ -253,9 +253,9 @@ try:
 
     _ = torch.set_num_threads(1)
 except ImportError:
-    torch, nn = None, SimpleNamespace(Module=object)  # for the stub of exercise 6.4
+    torch, nn = None, SimpleNamespace(Module=object)  # for the stub of the module
     print("torch is not installed: the trainings below show stored results, and")
-    print("section 7 and exercise 6.4 wait for torch. Fix: pip install torch")
+    print("section 7 and the exercise *The module* wait for it. Fix: pip install torch")
 
 # %% [markdown] tags=["predict"]
 # The two trainings take five to ten seconds.
@@ -309,7 +309,7 @@ figure = plot.head_grid(maps, titles=titles, width=6.3)
 # %% [markdown] tags=["predict"]
 # ## 5 · Which $d_k$ in the scale?
 #
-# Notebook 03 divided scores by the root of the number of products in them. A layer of width 256 with 8 heads takes dot
+# Notebook [[scaling]] divided scores by the root of the number of products in them. A layer of width 256 with 8 heads takes dot
 # products of $256 / 8 = 32$ entries. A [widely copied class](../REFERENCES.md#s0) divides by $\sqrt{256} = 16$ all the
 # same ([threads](../REFERENCES.md#threads)). **Predict.** Are its weights too sharp or too pale?
 
@@ -323,7 +323,7 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 
 # %% [markdown] tags=["predict"]
 # Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. A pale start is no mistake by itself:
-# a fresh `nn.Linear` is paler and learns (notebook 04). The mistake is a scale that does not belong to the vectors that are
+# a fresh `nn.Linear` is paler and learns (notebook [[pytorch_module]]). The mistake is a scale that does not belong to the vectors that are
 # multiplied. Use the $d_k$ of one head.
 #
 # **Predict.** By what does a layer with $d_{model} = 768$ and 12 heads divide its scores?
@@ -391,7 +391,7 @@ for h in (1, 8, 64):
 #
 # ## 7 · Your module, cut into heads
 #
-# Now the same in torch, from your class of exercise 4.4, or ours. The first step is a list of single heads. Their
+# Now the same in torch, from your class of exercise [[SelfAttention]], or ours. The first step is a list of single heads. Their
 # outputs stand side by side, and a fourth layer mixes them.
 
 # %%
@@ -422,7 +422,7 @@ if torch is not None:
     print(f"a list of heads: largest difference to section 3 {off:.12f}")
 
 # %% [markdown]
-# In the second step the matrices of all heads stand side by side in one layer, and the loop becomes a split: exercise 6.4.
+# In the second step the matrices of all heads stand side by side in one layer, and the loop becomes a split: exercise [[MultiHeadAttention]].
 #
 # Torch has such a layer. `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in
 # which True is blocked.
@@ -452,10 +452,10 @@ if torch is not None:
 # The verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step
 # further. The cell after it, `mine.keep(...)`, keeps your answer for later notebooks.
 #
-# Masks are boolean, **True = may attend**. 6.4 is torch, the others are NumPy.
+# Masks are boolean, **True = may attend**. [[MultiHeadAttention]] is torch, the others are NumPy.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.1 · Split
+# ### Exercise [[split_heads]] · Split
 #
 # **Goal.** Cut the features into heads. *5 minutes, easy.*
 #
@@ -486,7 +486,7 @@ verdict
 mine.keep(my_split_heads)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.2 · Merge
+# ### Exercise [[merge_heads]] · Merge
 #
 # **Goal.** Put the heads side by side again. *4 minutes, medium.*
 #
@@ -517,14 +517,14 @@ verdict
 mine.keep(my_merge_heads)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.3 · The whole layer
+# ### Exercise [[multi_head_attention]] · The whole layer
 #
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
 #
 # `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$. `attn_mask`
 # is $(n_q, n_k)$, $(b, n_q, n_k)$ or $(b, 1, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so a mask of
 # three axes first needs a head axis: `attn_mask[:, None]`. A mask of two axes goes in as it is. The first line loads what you
-# kept of 5.4, 6.1 and 6.2, or ours.
+# kept of [[masked_attention]], [[split_heads]] and [[merge_heads]], or ours.
 
 # %%
 names = ["attention", "split_heads", "merge_heads"]
@@ -561,16 +561,16 @@ verdict
 mine.keep(my_multi_head)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.4 · The module
+# ### Exercise [[MultiHeadAttention]] · The module
 #
-# **Goal.** Cut your module of 4.4 into heads. *20 minutes, hard.*
+# **Goal.** Cut your module of [[SelfAttention]] into heads. *20 minutes, hard.*
 #
 # 1. `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
 #    `W_K`, `W_V`, `W_O`.
 # 2. `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(..., h, n_q, n_k)$. Split
-#    and merge as in 6.1 and 6.2, and count axes from the end: it is tried on batches, and on one sequence without a batch axis.
+#    and merge as in [[split_heads]] and [[merge_heads]], and count axes from the end: it is tried on batches, and on one sequence without a batch axis.
 # 3. `key` defaults to `query`, `value` to `key`.
-# 4. The mask is as in 6.3, by `masked_fill`. A query that may attend to nothing has weights 0: `.nan_to_num()`. Its output is
+# 4. The mask is as in [[multi_head_attention]], by `masked_fill`. A query that may attend to nothing has weights 0: `.nan_to_num()`. Its output is
 #    then the bias of `W_O`, if there is one. The gradient must reach all four layers, and not be NaN.
 
 
@@ -617,7 +617,7 @@ verdict
 mine.keep(MyMultiHead)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.5 · Design: two jobs for two heads
+# ### Exercise [[two_jobs]] · Design: two jobs for two heads
 #
 # **Goal.** Choose $W_Q$ so that two heads look where you want them to. *12 minutes, hard.*
 #
@@ -662,12 +662,12 @@ verdict
 #
 # **Remember.** A head is one row of weights per query, so two heads keep two answers apart. Heads share one projection, cut by
 # reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters
-# does not depend on $h$. Next: [07 bug clinic](07_bug_clinic.ipynb).
+# does not depend on $h$. Next: [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]).
 
 # %% [markdown]
 # ## Controls
 #
-# The function of 6.3, yours or ours, with one head on the text of notebook 01 and the identity as $W_O$:
+# The function of [[multi_head_attention]], yours or ours, with one head on the text of notebook [[by_hand]] and the identity as $W_O$:
 
 # %%
 kept, text = mine.load("multi_head"), KARIM.x

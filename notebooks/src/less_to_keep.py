@@ -1,10 +1,10 @@
 # %% [markdown]
-# # 16 · Less to keep
+# # [[less_to_keep]] · Less to keep
 #
 # **Question.** What must a model keep of a text, and what does it cost to keep less? *40 minutes. It needs no torch.*
 #
-# Of each token the model of notebook 13 keeps a key and a value, in 30 layers with three heads of them each. By the formula of
-# notebook 11 that makes 46,080 bytes a token. Here you keep less, in three ways: **fewer bits**, **fewer keys**, **fewer numbers**.
+# Of each token the model of notebook [[it_speaks]] keeps a key and a value, in 30 layers with three heads of them each. By the formula of
+# notebook [[one_token_at_a_time]] that makes 46,080 bytes a token. Here you keep less, in three ways: **fewer bits**, **fewer keys**, **fewer numbers**.
 # Each way is a function of a few lines that you hand to the model, and the model says what it costs.
 
 # %% jupyter={"source_hidden": true}
@@ -49,19 +49,19 @@ _ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate b
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 13)* A model may see a window of 8 tokens only, and its loss doubles. What brings most of it back?
+# **1.** *(notebook [[it_speaks]])* A model may see a window of 8 tokens only, and its loss doubles. What brings most of it back?
 #
 # - **a** a ninth token in the window
 # - **b** positions that begin at 0 in each window
 # - **c** the first token of the text
 #
-# **2.** *(notebook 12)* RoPE rotates the key of a token by its position. What becomes of its value?
+# **2.** *(notebook [[todays_head]])* RoPE rotates the key of a token by its position. What becomes of its value?
 #
 # - **a** nothing
 # - **b** it is rotated, too
 # - **c** it is rotated the other way
 #
-# **3.** *(notebook 11)* Nine heads of queries share three heads of keys and values. How many vectors does a layer keep of a token?
+# **3.** *(notebook [[one_token_at_a_time]])* Nine heads of queries share three heads of keys and values. How many vectors does a layer keep of a token?
 #
 # - **a** 18
 # - **b** 6
@@ -111,7 +111,7 @@ whole = np.rint((x - lowest) / step)
 print(f"lowest {lowest}, step {step:.1f}, kept {whole}, read {lowest + step * whole}")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 16.1 · Round it
+# ### Exercise [[rounded]] · Round it
 #
 # **Goal.** Keep numbers in a few bits. *8 minutes, medium.*
 #
@@ -239,7 +239,7 @@ print(f"loss on Alice: {loss[0]:.4f}, without what all keys share {loss[1]:.4f}"
 predict.shared_by_all_keys(guess_shared)
 
 # %% [markdown]
-# A constant $c$ in all keys adds $q \cdot c$ to every score of a row, and a shift of a row changes no weight (notebook 02).
+# A constant $c$ in all keys adds $q \cdot c$ to every score of a row, and a shift of a row changes no weight (notebook [[vectorized]]).
 # Softmax cannot see it. So two thirds of what is kept of the keys says nothing. Values are another matter. So are keys before
 # the rotation, because each position turns the constant into another vector:
 
@@ -295,7 +295,7 @@ plot.table(["", "bytes a token", "Alice", "prose", "code"], rows, tint=["Alice"]
 # keys of 32 tokens wait, and then they are rounded with scales of their own.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 16.2 · In groups
+# ### Exercise [[in_groups]] · In groups
 #
 # **Goal.** Round keys as they come. *8 minutes, medium.*
 #
@@ -358,7 +358,7 @@ for bits in (4, 3, 2):
 #
 # ### Break it · A stripe in all keys
 #
-# Take random vectors, as in notebook 14: one key equals the query, the **needle**, and 15 others are the crowd. With a scale for
+# Take random vectors, as in notebook [[long_texts]]: one key equals the query, the **needle**, and 15 others are the crowd. With a scale for
 # each feature, each number of a rounded key is off by up to half a step. A score adds $d_k$ such errors of either sign, so their
 # sum grows like $\sqrt{d_k}$, and the division by $\sqrt{d_k}$ takes that back.
 #
@@ -414,11 +414,11 @@ for d_k in (4, 16, 64, 256):
 # %% [markdown]
 # ## 4 · Fewer keys
 #
-# A window and the first token keep fewer keys (notebook 13). Here is another choice, which each query makes anew: the keys with the
+# A window and the first token keep fewer keys (notebook [[it_speaks]]). Here is another choice, which each query makes anew: the keys with the
 # largest scores.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 16.3 · The best keys
+# ### Exercise [[best_keys]] · The best keys
 #
 # **Goal.** Let each query look at a few keys only. *10 minutes, medium.*
 #
@@ -489,7 +489,7 @@ plot.table(names, rows, tint=["recall"])
 # %% [markdown]
 # ## 5 · Fewer numbers
 #
-# Groups of heads keep fewer numbers (notebook 11): with keys and values for each of its nine heads, this model would keep three times
+# Groups of heads keep fewer numbers (notebook [[one_token_at_a_time]]): with keys and values for each of its nine heads, this model would keep three times
 # as much. **Multi-head latent attention** (MLA, [DeepSeek 2024](../REFERENCES.md#deepseek-2024)) keeps one short vector for all
 # heads, the **latent** $c = x W_{down}$. Every head makes its key $c\,W_{UK}$ and its value $c\,W_{UV}$ from it. Must each query
 # make them again for all tokens? No:
@@ -499,7 +499,7 @@ plot.table(names, rows, tint=["recall"])
 # Here $w$ is a row of weights. The matrices are **absorbed** into the query and the output, and queries meet latents.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 16.4 · A latent
+# ### Exercise [[latent_attention]] · A latent
 #
 # **Goal.** Attend to keys and values that are never made. *10 minutes, hard.*
 #
@@ -553,7 +553,7 @@ print("".join(f"  {text.capitalize()} {loss:.2f}" for text, loss in rotated.item
 
 # %% [markdown]
 # That is another model. So DeepSeek's models keep a second part beside the latent: a key of 64 features, shared by all heads, which is
-# rotated. A score is the sum of both parts. By the formula of notebook 11, with 2 bytes a number
+# rotated. A score is the sum of both parts. By the formula of notebook [[one_token_at_a_time]], with 2 bytes a number
 # ([DeepSeek-V3](../REFERENCES.md#deepseek-v3)):
 
 # %%
@@ -660,7 +660,7 @@ if speaker:
 # per token. Guessed scores save reading, a window saves keeping. A latent keeps one vector for all heads, and queries meet it directly,
 # but for the rotation. Each saving has a price, and one text is not enough to tell it.
 #
-# Next: [17, the casebook](17_casebook.ipynb), to look things up.
+# Next: [[[casebook]], the casebook]([[casebook.ipynb]]), to look things up.
 
 # %% [markdown]
 # ## Controls

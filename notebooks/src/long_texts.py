@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 14 · Long texts
+# # [[long_texts]] · Long texts
 #
 # **Question.** How is attention computed when its map does not fit into memory? *30 minutes. It needs no torch.*
 #
@@ -36,19 +36,19 @@ view
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 13)* Many heads of the language model put much weight on the first token of a text. What is one reason?
+# **1.** *(notebook [[it_speaks]])* Many heads of the language model put much weight on the first token of a text. What is one reason?
 #
 # - **a** a row with no fitting key would be NaN
 # - **b** each row sums to 1, so weight that no word should get must go somewhere
 # - **c** the first token means more than the others
 #
-# **2.** *(notebook 12)* A query and a key are rotated by RoPE. Both tokens move on by 100 positions. Their score?
+# **2.** *(notebook [[todays_head]])* A query and a key are rotated by RoPE. Both tokens move on by 100 positions. Their score?
 #
 # - **a** it grows
 # - **b** it changes, because both angles change
 # - **c** it stays
 #
-# **3.** *(notebook 06)* A fused kernel computes attention tile by tile. What can it not give you?
+# **3.** *(notebook [[multi_head]])* A fused kernel computes attention tile by tile. What can it not give you?
 #
 # - **a** the map of weights
 # - **b** the exact output
@@ -61,7 +61,7 @@ predict.before_long_texts(None, None, None)  # a letter each: "a", "b" or "c"
 # ## 1 · Three things for a query
 #
 # An output is a sum of $e^s v$ divided by a sum of $e^s$. Both sums can grow key by key, so no row of weights is needed. But $e^s$
-# overflows above a score of about 709. The softmax of notebook 02 subtracted the row's largest score first, and here we do not know
+# overflows above a score of about 709. The softmax of notebook [[vectorized]] subtracted the row's largest score first, and here we do not know
 # it yet. So every query carries three things:
 #
 # - $m$, the largest score so far,
@@ -82,7 +82,7 @@ for s, v in zip(scores, V[::-1]):
     m, z, o = new, factor * z + e, factor * o + e * v
     print(f"score {s:.2f}: factor {factor:.4f}, m {m:.2f}, z {z:.4f}, o {o}")
 print("o / z:      ", o / z)
-print("notebook 01:", al.scaled_dot_product_attention(Q, K, V)[3])
+print("notebook [[by_hand]]:", al.scaled_dot_product_attention(Q, K, V)[3])
 
 # %% [markdown]
 # ### Break it: three ways to get the factor wrong
@@ -260,7 +260,7 @@ print(f"the mean of the two outputs:      differs by {mean:.4f}")
 
 # %% [markdown]
 # So keys may be read in any order and by any number of workers. That is how a long cache is split over several processors, and how
-# the chunks of a text are joined. Here every query sees all keys. A **sink** (notebook 12) fits in, too: it is a worker whose $L$
+# the chunks of a text are joined. Here every query sees all keys. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
 # is the sink's score and whose output is 0.
 
 # %% [markdown]
@@ -365,7 +365,7 @@ predict.crowd(guess_crowd)
 #
 # - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)): scores are
 #   multiplied by $\ln n / \ln 64$, so a lead grows with the crowd.
-# - **QK-norm with a gain** (notebook 12): queries and keys get one length, then scores are multiplied by a learned number, here
+# - **QK-norm with a gain** (notebook [[todays_head]]): queries and keys get one length, then scores are multiplied by a learned number, here
 #   2.5. This also stops an **outlier**, a single key that is far too long.
 
 
@@ -435,7 +435,7 @@ for d_k in (4, 16, 64):
 # NumPy only.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 14.1 · Tile by tile
+# ### Exercise [[online_softmax]] · Tile by tile
 #
 # **Goal.** Write the step of one tile, for several queries at once. *12 minutes, medium.*
 #
@@ -472,7 +472,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 14.2 · Merge
+# ### Exercise [[merge]] · Merge
 #
 # **Goal.** Put together what several workers found. *6 minutes, medium.*
 #
@@ -503,7 +503,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 14.3 · Which tiles?
+# ### Exercise [[schedule]] · Which tiles?
 #
 # **Goal.** Tell which tiles of a causal map must be visited. *6 minutes, medium.*
 #
@@ -532,7 +532,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 14.4 · Attention in tiles
+# ### Exercise [[tiled]] · Attention in tiles
 #
 # **Goal.** Write the whole of it, for any mask. A language model will speak through it. *15 minutes, hard.*
 #
@@ -579,7 +579,7 @@ verdict
 mine.keep(my_tiled)
 
 # %% [markdown]
-# Now go back to *Through tiles* in [notebook 13](13_it_speaks.ipynb): there the language model speaks through your
+# Now go back to *Through tiles* in [notebook [[it_speaks]]]([[it_speaks.ipynb]]): there the language model speaks through your
 # tiles.
 
 # %% [markdown] tags=["remember"]
@@ -592,7 +592,7 @@ mine.keep(my_tiled)
 # **Remember.** A softmax needs no map: a maximum, a sum and an output for each query, rescaled when the maximum rises. Tiles of
 # queries and keys hold a fixed amount, and large ones move less. The logsumexp of a row is enough to merge parts and to compute
 # the weights again on the way back. A longer text changes no score, but it enlarges the crowd.
-# Next: [15, two texts](15_two_texts.ipynb).
+# Next: [[[two_texts]], two texts]([[two_texts.ipynb]]).
 
 # %% [markdown]
 # ## Controls

@@ -1,11 +1,11 @@
 # %% [markdown]
-# # 05 · Masks: who may look where?
+# # [[masks]] · Masks: who may look where?
 #
 # **Question.** A model that writes must not see the words it has yet to write. How does one boolean array say who may look
 # where, and which mistakes raise no error? *40 minutes.*
 #
 # Compare *none* with *causal* in the map of *Anna saw Ben; she*; in a notebook, first run the next three cells. So far *Anna*
-# took most from *saw*, a later word. The model of notebook 00 cannot: it reads behind a causal mask.
+# took most from *saw*, a later word. The model of notebook [[start_here]] cannot: it reads behind a causal mask.
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill as wrapped
@@ -31,21 +31,21 @@ may_look
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 04)* The first letter model was trained to return the number stored with the asked letter. What makes it find the
+# **1.** *(notebook [[pytorch_module]])* The first letter model was trained to return the number stored with the asked letter. What makes it find the
 # right slot?
 #
 # - **a** it learned at which position the answer stands
 # - **b** it learned $W_Q$ and $W_K$ that give equal letters a large score
 # - **c** it learned a $W_V$ that holds all the answers
 #
-# **2.** *(notebook 03)* The numbers of a query and of a key are independent, with mean 0 and variance 1. You double $d_k$. What
+# **2.** *(notebook [[scaling]])* The numbers of a query and of a key are independent, with mean 0 and variance 1. You double $d_k$. What
 # happens to the variance of their score, before the division?
 #
 # - **a** it stays the same
 # - **b** it doubles
 # - **c** it becomes four times as large
 #
-# **3.** *(notebook 02)* All scores of one query grow by 100. What happens to its weights?
+# **3.** *(notebook [[vectorized]])* All scores of one query grow by 100. What happens to its weights?
 #
 # - **a** they grow
 # - **b** the largest one takes everything
@@ -147,7 +147,7 @@ predict.writes_on(guess_writes)
 # %% [markdown]
 # The head does not predict, it copies. After *dog* there is nothing to copy: all scores of the last row are 0, all its weights
 # are equal, and the most frequent word wins. When the head writes, its newest token is always in that situation. Training finds
-# this cheat by itself, as notebook 11 shows.
+# this cheat by itself, as notebook [[one_token_at_a_time]] shows.
 #
 # ## 2 · The causal mask
 #
@@ -276,7 +276,7 @@ draw_pokes(moved)
 #
 # ### A mask for your module
 #
-# In exercise 4.4 you wrote a class of one head. Here it gets a mask, yours if you kept it. Its three layers stay, and `forward` is
+# In exercise [[SelfAttention]] you wrote a class of one head. Here it gets a mask, yours if you kept it. Its three layers stay, and `forward` is
 # written anew. `masked_fill` puts a number where its own mask is True, so it wants what is **blocked**: `~attn_mask`.
 
 # %% jupyter={"source_hidden": true}
@@ -314,7 +314,7 @@ if torch is not None:
     print("moves at and after it at least ", moved[np.triu_indices(4)].min().round(4))
 
 # %% [markdown]
-# Nothing leaks. Notebook 06 cuts your class into heads, and 6.4 gives it a mask for good.
+# Nothing leaks. Notebook [[multi_head]] cuts your class into heads, and [[MultiHeadAttention]] gives it a mask for good.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -365,7 +365,7 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
 #
 # **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is
 # all True. A prompt, the text to be continued, is read in one pass and does need it. In training no word saw a later one. With
-# a view of the future its words give the next layer vectors that the model never met. Notebook 13 shows what it writes then.
+# a view of the future its words give the next layer vectors that the model never met. Notebook [[it_speaks]] shows what it writes then.
 #
 # ## 5 · The padding mask
 #
@@ -592,14 +592,14 @@ if torch is not None:
 
 # %% [markdown]
 # Of 0, NaN and 0.1, the 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
-# nothing looks wrong. What a NaN does in training is case 14 of the [casebook](17_casebook.ipynb).
+# nothing looks wrong. What a NaN does in training is case 14 of the [casebook]([[casebook.ipynb]]).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # This is torch 2.13, the version of this series. In `nn.MultiheadAttention` the answer even depends on whether you ask for the
 # weights: with `need_weights=False` the dead row is not NaN. Worse happened to a layer of Keras: who asked for its weights
-# lost the causal mask. Looking removed the mask ([casebook](17_casebook.ipynb), case 29).
+# lost the causal mask. Looking removed the mask ([casebook]([[casebook.ipynb]]), case 29).
 #
 # </details>
 
@@ -627,11 +627,11 @@ both_masks
 # Write your answer in the first cell, then run it and the cell below it. The verdict names the mistake if it knows it. Stuck?
 # Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
-# Masks are boolean, **True = may attend**. Use NumPy only. 5.1 and 5.2 ask for a line or two, 5.3 and 5.4 for a function. 5.5 is a
+# Masks are boolean, **True = may attend**. Use NumPy only. [[padding_mask]] and [[causal_mask]] ask for a line or two, [[masked_softmax]] and [[masked_attention]] for a function. [[sparse_masks]] is a
 # design, and many answers are right.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 5.1 · The padding mask
+# ### Exercise [[padding_mask]] · The padding mask
 #
 # **Goal.** Complete the line that hides padded keys. *4 minutes, easy.*
 #
@@ -659,7 +659,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 5.2 · The causal mask
+# ### Exercise [[causal_mask]] · The causal mask
 #
 # **Goal.** Complete the mask that hides the future, in training and in writing. *6 minutes, medium.*
 #
@@ -690,12 +690,12 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 5.3 · Masked softmax
+# ### Exercise [[masked_softmax]] · Masked softmax
 #
-# **Goal.** Give your softmax of exercise 2.1 a mask. *9 minutes, medium.*
+# **Goal.** Give your softmax of exercise [[softmax]] a mask. *9 minutes, medium.*
 #
 # `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A blocked key gets weight 0. A row that may attend to
-# nothing gives zeros: a softmax as in 2.1 makes NaN of it, ours does not. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
+# nothing gives zeros: a softmax as in [[softmax]] makes NaN of it, ours does not. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
 # first line loads your `my_softmax`, if you kept it, or ours.
 
 # %%
@@ -731,13 +731,13 @@ verdict
 mine.keep(my_masked_softmax)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 5.4 · Attention with a mask
+# ### Exercise [[masked_attention]] · Attention with a mask
 #
-# **Goal.** Give your attention of notebook 02 a mask. *6 minutes, medium.*
+# **Goal.** Give your attention of notebook [[vectorized]] a mask. *6 minutes, medium.*
 #
 # `my_masked_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. The mask is $(n_q, n_k)$, or has axes in
 # front. One mask $(n_q, n_k)$ may serve several heads, $(h, n_q, d_k)$. A query that may attend to nothing gets zeros. Without a
-# mask your function of 2.3 does the work. With one, write its steps out, and use your masked softmax.
+# mask your function of [[scaled_dot_product_attention]] does the work. With one, write its steps out, and use your masked softmax.
 
 # %%
 plain, masked_softmax = mine.load("plain_attention"), mine.load("masked_softmax")
@@ -770,14 +770,14 @@ verdict
 # </details>
 
 # %% [markdown]
-# Notebook 06 builds its heads on this function, and in 13 a language model calls it. The next cell keeps it in the folder
-# `mine`, and shows what has changed since 2.3.
+# Notebook [[multi_head]] builds its heads on this function, and in [[it_speaks]] a language model calls it. The next cell keeps it in the folder
+# `mine`, and shows what has changed since [[scaled_dot_product_attention]].
 
 # %%
 mine.keep(my_masked_attention)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 5.5 · Design: few keys, far sight
+# ### Exercise [[sparse_masks]] · Design: few keys, far sight
 #
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
 #
@@ -824,4 +824,4 @@ verdict
 #
 # **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so its mask needs a query axis:
 # $(b, 1, n_k)$. Queries that continue a sequence need the lower right. Test a mask by poking what it should hide. Next:
-# [06 multi-head](06_multi_head.ipynb).
+# [[[multi_head]] multi-head]([[multi_head.ipynb]]).

@@ -1,7 +1,7 @@
 # %% [markdown]
-# # 04 · Attention as a PyTorch module
+# # [[pytorch_module]] · Attention as a PyTorch module
 #
-# **Question.** In notebook 01 somebody chose the matrices, so that *she* finds Anna. How does a layer find such matrices by
+# **Question.** In notebook [[by_hand]] somebody chose the matrices, so that *she* finds Anna. How does a layer find such matrices by
 # itself? *35 minutes. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
@@ -40,20 +40,20 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 03)* The entries of queries and keys are independent, with variance 1. $d_k$ grows from 16 to 64. What
+# **1.** *(notebook [[scaling]])* The entries of queries and keys are independent, with variance 1. $d_k$ grows from 16 to 64. What
 # becomes of the standard deviation of the scores, before any division?
 #
 # - **a** it stays
 # - **b** it doubles
 # - **c** it becomes four times as large
 #
-# **2.** *(notebook 02)* Somebody swaps $Q$ and $K$, and the example `KARIM` still gives the right output. Why?
+# **2.** *(notebook [[vectorized]])* Somebody swaps $Q$ and $K$, and the example `KARIM` still gives the right output. Why?
 #
 # - **a** its numbers are too small for the difference to show
 # - **b** its matrix of scores is symmetric
 # - **c** softmax does not care for the order of $Q$ and $K$
 #
-# **3.** *(notebook 01)* *She* looks at Anna. Which of Anna's three vectors goes into the output of *she*?
+# **3.** *(notebook [[by_hand]])* *She* looks at Anna. Which of Anna's three vectors goes into the output of *she*?
 #
 # - **a** her query
 # - **b** her key
@@ -85,7 +85,7 @@ print(f"w = {w.item():.1f}   loss {((3 * w - 6) ** 2).item():.2f}")
 # ## 2 · The sentence through a module
 #
 # An `nn.Module` is a class that collects its parameters. Calling the module runs its `forward`, and here `forward` does the
-# four steps of notebook 02.
+# four steps of notebook [[vectorized]].
 
 
 # %%
@@ -116,8 +116,8 @@ print("output of she: ", output[3].detach().numpy().round(3), "(who, verb)")
 print(f"largest difference to NumPy: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
-# *She* finds Anna, with all digits of notebook 01. The module returns what she *takes*; a model adds it to her vector, as
-# notebook 01 did. (`detach` gives the numbers without the memory of how they were computed. Only such a tensor can become an
+# *She* finds Anna, with all digits of notebook [[by_hand]]. The module returns what she *takes*; a model adds it to her vector, as
+# notebook [[by_hand]] did. (`detach` gives the numbers without the memory of how they were computed. Only such a tensor can become an
 # array.)
 #
 # ## 3 · `nn.Linear` stores its matrix transposed
@@ -156,7 +156,7 @@ print("copied with .T:", right(row).tolist(), "  without:", wrong(row).tolist())
 predict.square_weight(guess_square)
 
 # %% [markdown]
-# The projections of notebook 06 are square, so no error warns you there.
+# The projections of notebook [[multi_head]] are square, so no error warns you there.
 #
 # `SelfAttention` of attnlib is attention with three layers `nn.Linear`. With `.T` it gives the numbers of the sentence:
 
@@ -205,7 +205,7 @@ predict.sum_of_weights(guess_gradients)
 # ### What comes back through the scores
 #
 # The gradient of a score says how much the loss changes when that score grows a little. A score acts through the weights alone.
-# Notebook 03 showed that a weight near 0 or 1 hardly moves with its score. So a query that is certain should learn almost
+# Notebook [[scaling]] showed that a weight near 0 or 1 hardly moves with its score. So a query that is certain should learn almost
 # nothing, even if it is wrong (*Controls* has the formula). Try it: suppose that *she* were Ben, so that *who* should be -2. We
 # multiply her scores, to make her more certain of Anna.
 
@@ -227,7 +227,7 @@ for times in (1, 3, 10):
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the median
+# *Controls* of notebook [[scaling]] has the same for 2000 random queries with ten keys each: without the division, the median
 # gradient on the scores is more than ten times smaller at $d_k = 64$.
 #
 # </details>
@@ -493,7 +493,7 @@ ax = draw_alphabet(model, "scaled scores")
 # verdict names the mistake if it knows it. Stuck? Each call of `verdict.hint()` goes one step further.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 4.1 · Read the map
+# ### Exercise [[alphabet_scores]] · Read the map
 #
 # **Goal.** Read two typical scaled scores off the map: of a letter with itself, and with another one. *3 minutes, easy.*
 #
@@ -577,7 +577,7 @@ print("another rule:", told(*seen_second[400]))
 ax = draw_alphabet(second, "scaled scores, another rule")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 4.2 · Another head
+# ### Exercise [[other_head]] · Another head
 #
 # **Goal.** Say what the second model answers, from its map alone. *4 minutes, medium.*
 #
@@ -604,7 +604,7 @@ verdict
 # queries that were learned together with it.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 4.3 · Choose $W_Q$
+# ### Exercise [[choose_W_Q]] · Choose $W_Q$
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
 #
@@ -630,7 +630,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 4.4 · The layer
+# ### Exercise [[SelfAttention]] · The layer
 #
 # **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
 #
@@ -671,7 +671,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# In notebook 05 this class gets a mask, and in 06 it is cut into heads. The next cell keeps it in the folder `mine`.
+# In notebook [[masks]] this class gets a mask, and in [[multi_head]] it is cut into heads. The next cell keeps it in the folder `mine`.
 
 # %%
 mine.keep(MySelfAttention)
@@ -680,7 +680,7 @@ mine.keep(MySelfAttention)
 # ## Try it
 #
 # 1. Remove the division by `q.shape[-1] ** 0.5` in `Attention`. Which cell stops?
-# 2. In your module of 4.4, write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check name?
+# 2. In your module of [[SelfAttention]], write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check name?
 #
 # <details><summary>Answers</summary>
 #
@@ -690,15 +690,15 @@ mine.keep(MySelfAttention)
 #
 # **Remember.** A module is the same four steps with matrices that learn. Check it in float64 against numbers you know.
 # nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it gives, and a loss on the answer teaches
-# both. Next: [05 masks](05_masks.ipynb).
+# both. Next: [[[masks]] masks]([[masks.ipynb]]).
 
 # %% [markdown]
 # ## Controls
 #
 # ### The module with other numbers
 #
-# The well-known text of notebook 01 ([S3](../REFERENCES.md#s3)) first. It cannot tell $Q$ from $K$, so the asymmetric
-# example of notebook 02 comes second.
+# The well-known text of notebook [[by_hand]] ([S3](../REFERENCES.md#s3)) first. It cannot tell $Q$ from $K$, so the asymmetric
+# example of notebook [[vectorized]] comes second.
 
 # %%
 output, _ = Attention(*KARIM[1:])(torch.tensor(KARIM.x))

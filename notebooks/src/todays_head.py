@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 12 · Today's head
+# # [[todays_head]] · Today's head
 #
 # **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
 # the attention modules in the `transformers` library? *40 minutes. One section uses torch, if it is there.*
@@ -29,19 +29,19 @@ arrows
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 11)* Five keys are in the cache, and two new tokens arrive at once. Which keys may they attend to?
+# **1.** *(notebook [[one_token_at_a_time]])* Five keys are in the cache, and two new tokens arrive at once. Which keys may they attend to?
 #
 # - **a** the first new token key 0, the second keys 0 and 1
 # - **b** the first new token keys 0 to 5, the second all seven
 # - **c** both of them all seven
 #
-# **2.** *(notebook 10)* Somebody multiplies all queries of a head by 10. What changes?
+# **2.** *(notebook [[program_a_head]])* Somebody multiplies all queries of a head by 10. What changes?
 #
 # - **a** which key gets the most weight
 # - **b** how much of the weight that key gets
 # - **c** nothing: softmax takes the factor out again
 #
-# **3.** *(notebook 06)* A layer has $d_{model} = 512$ and 2 heads. By what does it divide its scores?
+# **3.** *(notebook [[multi_head]])* A layer has $d_{model} = 512$ and 2 heads. By what does it divide its scores?
 #
 # - **a** $\sqrt{512}$, about 22.6
 # - **b** 16
@@ -53,7 +53,7 @@ predict.before_todays_head(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · A position is an angle
 #
-# In notebook 08 each token had a vector for its position added to it. The four models of section 4 add nothing. They **rotate** each
+# In notebook [[train_and_look]] each token had a vector for its position added to it. The four models of section 4 add nothing. They **rotate** each
 # query and each key by an angle that grows with its position: rotary position embedding, **RoPE** ([Su et al.
 # 2021](../REFERENCES.md#su-2021)). The arrows above show what that does. When both tokens move on, every arrow rotates, and
 # the angle between two arrows stays.
@@ -106,7 +106,7 @@ predict.shifted(guess_shifted)
 # without knowing of the other, so a rotated key can stay in the cache. Values are not rotated, because nothing is compared
 # with them.
 #
-# One more difference: notebook 08 added its positions once, at the bottom. RoPE rotates the queries and keys of every head in
+# One more difference: notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates the queries and keys of every head in
 # every layer.
 #
 # ### Many pairs, many frequencies
@@ -130,7 +130,7 @@ plot.table(heads, rows)
 
 # %% [markdown]
 # These are the four circles at the top. `al.rope(x, positions)` rotates all pairs of all tokens. You write that function in
-# Exercise 12.1, and the language model of notebook 13 calls it 60 times for each token. Here a helper counts the positions from
+# Exercise [[rope]], and the language model of notebook [[it_speaks]] calls it 60 times for each token. Here a helper counts the positions from
 # `start`, because a token that continues a text does not stand at position 0.
 
 
@@ -186,11 +186,11 @@ for name, scores in {
 
 # %% [markdown]
 # So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone. Biases
-# and gains that belong to these features are reordered with them. In notebook 13 you do this to a real model.
+# and gains that belong to these features are reordered with them. In notebook [[it_speaks]] you do this to a real model.
 #
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
 # scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
-# were trained the other way it is a mistake: notebook 13 has its price.
+# were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
 
 # %%
 signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
@@ -204,7 +204,7 @@ for name, sign in other_way.items():
 #
 # ## 2 · One position back, at any length
 #
-# In notebook 08 a head had to learn to look at the letter before. With RoPE you can set such a head by hand. All keys are the
+# In notebook [[train_and_look]] a head had to learn to look at the letter before. With RoPE you can set such a head by hand. All keys are the
 # same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position
 # **less**.
 
@@ -288,7 +288,7 @@ predict.beyond(guess_beyond)
 # ## 3 · An attention layer of 2026
 #
 # Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The cache, the window and the shared keys and
-# values come from notebook 11.
+# values come from notebook [[one_token_at_a_time]].
 
 
 # %% jupyter={"source_hidden": true}
@@ -349,7 +349,7 @@ _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 #
 # No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
 # $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in the softmax, for a key that is not there and has no value. What
-# these lines do as texts grow is the matter of [notebook 14](14_long_texts.ipynb). In code each is a line or two:
+# these lines do as texts grow is the matter of [notebook [[long_texts]]]([[long_texts.ipynb]]). In code each is a line or two:
 
 
 # %%
@@ -543,7 +543,7 @@ for n in (64, 512):
 # - **ALiBi** ([Press et al. 2021](../REFERENCES.md#press-2021)) rotates nothing. It subtracts $a\,(i - j)$ from each score, with a
 #   fixed slope $a$ for each head, so that far keys fade.
 # - **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector for each token. You
-#   write it in [notebook 16](16_less_to_keep.ipynb).
+#   write it in [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]).
 # - **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
 #   $\phi(q) \cdot \phi(k)$. All it keeps is a sum over the keys, of fixed size, and it loses the sharp choice. The *gated delta
 #   rule* ([Yang et al. 2024](../REFERENCES.md#yang-2024)) erases what the sum holds under a key before it writes there;
@@ -560,12 +560,12 @@ for n in (64, 512):
 # NumPy only.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 12.1 · RoPE
+# ### Exercise [[rope]] · RoPE
 #
 # **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
 #
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
-# rotated by $+p\, \omega_c$, as `rotate` does: the model of 13 was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
+# rotated by $+p\, \omega_c$, as `rotate` does: the model of [[it_speaks]] was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
 # $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
 # care if you write into an array: the second feature of a pair needs the first as it was.
 
@@ -600,14 +600,14 @@ verdict
 # </details>
 
 # %% [markdown]
-# In notebook 13 a language model speaks through this function. The next cell keeps it in the folder `mine`, beside the
+# In notebook [[it_speaks]] a language model speaks through this function. The next cell keeps it in the folder `mine`, beside the
 # notebooks.
 
 # %%
 mine.keep(my_rope)
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 12.2 · A head that continues
+# ### Exercise [[rotary_attention]] · A head that continues
 #
 # **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
 #
@@ -641,7 +641,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 12.3 · Design a head that looks at two positions
+# ### Exercise [[look_back]] · Design a head that looks at two positions
 #
 # **Goal.** Choose one query and one key, the same for every token, so that each token looks `near` positions back and `far`
 # positions back, half and half. *12 minutes, hard.*
@@ -680,12 +680,12 @@ verdict
 #
 # 1. In `one_back`, leave out half of the pairs, the slow ones (set features 16 to 31 and 48 to 63 of `same` to 0). Is the head worse?
 #    Then leave out the fast ones. (At 1024: as good without the slow ones; 0.03 without the fast ones.)
-# 2. Give `Layer` a window of 3 and poke token 2 as in notebook 05: which outputs move? And through two such layers? Make
+# 2. Give `Layer` a window of 3 and poke token 2 as in notebook [[masks]]: which outputs move? And through two such layers? Make
 #    new layers for each call, because a layer that is called again goes on in its cache. (2 to 4; 2 to 6.)
 #
 # **Remember.** RoPE rotates queries and keys, never values. For a given query and key the positions enter a score only through
 # their distance. Both ways to pair work, each with its own weights. A formula for every length is not a head for every length.
-# And a layer of today is the one you built, with a few lines more. Next: [13 it speaks](13_it_speaks.ipynb).
+# And a layer of today is the one you built, with a few lines more. Next: [[[it_speaks]] it speaks]([[it_speaks.ipynb]]).
 
 # %% [markdown]
 # ## Controls
