@@ -43,7 +43,7 @@ def write_entry(name, notebook, built, imported, before, root):
     if sum_inputs(notebook, (), root) != before:  # then nobody knows which of two was run
         print(f"{name}: files were changed while it ran, so the next build runs it again")
         del entries[name]
-    entries = {entry.name: entries[entry.name] for entry in SERIES if entry.name in entries}
+    entries = {entry.slug: entries[entry.slug] for entry in SERIES if entry.slug in entries}
     (root / FILE).write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
