@@ -86,7 +86,7 @@ def attention_trace(
     given = {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": mask}
     if query.dtype == torch.float16:  # holds 65504 at most: raw scores may overflow where scaled ones do not
         given["scaled_scores"] = steps.product(query * scale, key)
-    values = steps.run(given, {"masked_scores": _masked, "weights": _weights})
+    values = steps.compute_steps(given, {"masked_scores": _masked, "weights": _weights})
     return AttentionTrace(**values, fully_masked=torch.isneginf(values["masked_scores"]).all(-1))
 
 
