@@ -111,12 +111,12 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(query, key, value).round(4)
     array([[13.3024]])
     """
-    query, key, value, attn_mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
-    scores = query @ key.swapaxes(-1, -2)  # (..., n_q, n_k): each query meets each key
-    scores = scores * scale  # 1/sqrt(d_k), so that longer vectors do not sharpen the weights
-    scores = masks.apply_mask(scores, attn_mask)  # -inf at keys that a query may not see
+    q, k, v, mask, factor = _prepare(query, key, value, attn_mask, is_causal, scale)
+    scores = q @ k.swapaxes(-1, -2)  # (..., n_q, n_k): each query meets each key
+    scores = scores * factor  # 1/sqrt(d_k), so that longer vectors do not sharpen the weights
+    scores = masks.apply_mask(scores, mask)  # -inf at keys that a query may not see
     weights = softmax(scores)  # each row sums to 1; a row of -inf gives zeros
-    return weights @ value  # (..., n_q, d_v): a mean of the values, by these weights
+    return weights @ v  # (..., n_q, d_v): a mean of the values, by these weights
 
 
 def attention_trace(
@@ -144,9 +144,8 @@ def attention_trace(
     array([[1.6605, 2.6605],
            [2.3395, 3.3395]])
     """
-    query, key, value, attn_mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
-    given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask, "scale": scale}
-    values = steps.compute_steps(given)
+    q, k, v, mask, factor = _prepare(query, key, value, attn_mask, is_causal, scale)
+    values = steps.compute_steps({"query": q, "key": k, "value": v, "attn_mask": mask, "scale": factor})
     return AttentionTrace(**values, fully_masked=np.isneginf(values["masked_scores"]).all(axis=-1))
 
 

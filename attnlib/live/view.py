@@ -64,7 +64,9 @@ class Picture(widgets.HTML):
     once the picture rests. No state that is saved then has a hole.
     """
 
-    _known, _holes, _rest = set(), "", None
+    _known: set[str] = set()  # the elements that the front end has by now
+    _holes = ""  # what is sent in place of `value` while a reader moves it
+    _rest: asyncio.TimerHandle | None = None  # sends the whole once nothing moves
 
     def show(self, picture: str, kept: Sequence[str], moved: bool) -> None:
         """Show a picture; `kept` are elements of it that may stay, `moved` tells that a reader waits for it."""
@@ -181,9 +183,10 @@ class LiveView(VBox):
         script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
-        super().__init__([controls, self.picture, self.readout, self.mouse, script])
+        least = max((getattr(one, "least", 0) for one in sliders.values()), default=0)  # the track of the widest slider
+        room = widgets.Layout(min_width=f"min({least}px, 100%)")
+        super().__init__([controls, self.picture, self.readout, self.mouse, script], layout=room)
         self.add_class("attnlib-view")
-        self.layout.min_width = f"min({max((getattr(one, 'least', 0) for one in sliders.values()), default=0)}px, 100%)"
         first = "" if callable(still) else self.draw(**still or {})[0]
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
