@@ -64,22 +64,22 @@ class Picture(widgets.HTML):
     once the picture rests. No state that is saved then has a hole.
     """
 
-    _known: set[str] = set()  # the elements that the front end has by now
+    _known: frozenset[str] = frozenset()  # the elements that the front end has by now
     _holes = ""  # what is sent in place of `value` while a reader moves it
     _rest: asyncio.TimerHandle | None = None  # sends the whole once nothing moves
 
     def show(self, picture: str, kept: Sequence[str], moved: bool) -> None:
         """Show a picture; `kept` are elements of it that may stay, `moved` tells that a reader waits for it."""
-        whole, holes, end, known, self._known = "", "", 0, self._known, set()
+        whole, holes, end, names = "", "", 0, set()
         for part in kept:
             at = picture.find(part[:99], end)  # to look for a long text takes longer
             if part and picture.startswith(part, at):
                 name, named, hole = _named_part(part)
                 whole += picture[end:at] + named
-                holes += picture[end:at] + (hole if name in known else named)
+                holes += picture[end:at] + (hole if name in self._known else named)
                 end = at + len(part)
-                self._known.add(name)
-        whole, holes = whole + picture[end:], holes + picture[end:]
+                names.add(name)
+        whole, holes, self._known = whole + picture[end:], holes + picture[end:], frozenset(names)
         if moved and holes != whole and sys.platform != "emscripten":
             with contextlib.suppress(RuntimeError):  # where no loop runs, nothing would send the whole later
                 later = asyncio.get_running_loop().call_later(RESTS, self.send_state, "value")
@@ -141,6 +141,7 @@ class LiveView(VBox):
         What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
     """
 
+    layout: Any  # of every widget; ipywidgets has no types
     hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
@@ -183,10 +184,10 @@ class LiveView(VBox):
         script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
-        least = max((getattr(one, "least", 0) for one in sliders.values()), default=0)  # the track of the widest slider
-        room = widgets.Layout(min_width=f"min({least}px, 100%)")
-        super().__init__([controls, self.picture, self.readout, self.mouse, script], layout=room)
+        super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
+        least = max((getattr(one, "least", 0) for one in sliders.values()), default=0)  # the track of the widest slider
+        self.layout.min_width = f"min({least}px, 100%)"
         first = "" if callable(still) else self.draw(**still or {})[0]
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
