@@ -43,6 +43,7 @@ check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 check: setup-tests  ## The quick part of make test: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
 	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib attncourse tests --ignore tests/browser
 
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
@@ -133,4 +134,4 @@ bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=hub f
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved', '_exam', '_moodle') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.mypy_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved', '_exam', '_moodle') for p in list(pathlib.Path('.').glob(n))]"

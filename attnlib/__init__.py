@@ -11,7 +11,7 @@ from .masks import causal_mask, combine_masks, from_zero_blocked, padding_mask, 
 from .rotary import rope
 from .validation import ShapeError
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AttentionTrace",

@@ -37,10 +37,10 @@ def to_array(x: Any, name: str = "x") -> np.ndarray:
     return x
 
 
-def shaped(x: Any, name: str, dims: str, fix: str) -> np.ndarray:
+def array_of(x: Any, name: str, dims: str, fix: str) -> np.ndarray:
     """Return `x` as an array with as many axes as `dims` names and at least one cell.
 
-    >>> shaped(np.eye(2), "one map", "(n_q, n_k)", "...").shape
+    >>> array_of(np.eye(2), "one map", "(n_q, n_k)", "...").shape
     (2, 2)
     """
     x = to_array(x, name)
@@ -85,7 +85,7 @@ def mask(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray | None:
             "Fix: from_zero_blocked(mask) for 0/1 masks, mask > -inf for additive ones."
         )
     if shape is None:
-        return shaped(allowed, "attn_mask", "(n_q, n_k)", "pick the mask of one head and one sequence")
+        return array_of(allowed, "attn_mask", "(n_q, n_k)", "pick the mask of one head and one sequence")
     try:
         return np.broadcast_to(allowed, shape)
     except ValueError:

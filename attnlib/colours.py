@@ -88,10 +88,11 @@ def palette(tint=None):
     return [(colour, text_on(colour)) for colour in colours]
 
 
-def striped(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def stripe_pixels(i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 3) uint8.
 
-    >>> [tuple(pixel) for pixel in striped(np.array([0, 0]), np.array([0, 3])).tolist()] == [rgb(HATCH), rgb(MASKED)]
+    >>> pixels = stripe_pixels(np.array([0, 0]), np.array([0, 3])).tolist()
+    >>> [tuple(pixel) for pixel in pixels] == [rgb(HATCH), rgb(MASKED)]
     True
     """
     return np.where(((i + j) % 6 < 2)[:, None], rgb(HATCH), rgb(MASKED)).astype(np.uint8)

@@ -111,7 +111,12 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(query, key, value).round(4)
     array([[13.3024]])
     """
-    return steps.run(_prepare(query, key, value, attn_mask, is_causal, scale), keep=False)["output"]
+    q, k, v, mask, factor = _prepare(query, key, value, attn_mask, is_causal, scale)
+    scores = q @ k.swapaxes(-1, -2)  # (..., n_q, n_k): each query meets each key
+    scores = scores * factor  # 1/sqrt(d_k), so that longer vectors do not sharpen the weights
+    scores = masks.apply_mask(scores, mask)  # -inf at keys that a query may not see
+    weights = softmax(scores)  # each row sums to 1; a row of -inf gives zeros
+    return weights @ v  # (..., n_q, d_v): a mean of the values, by these weights
 
 
 def attention_trace(
@@ -139,7 +144,8 @@ def attention_trace(
     array([[1.6605, 2.6605],
            [2.3395, 3.3395]])
     """
-    values = steps.run(_prepare(query, key, value, attn_mask, is_causal, scale))
+    q, k, v, mask, factor = _prepare(query, key, value, attn_mask, is_causal, scale)
+    values = steps.compute_steps({"query": q, "key": k, "value": v, "attn_mask": mask, "scale": factor})
     return AttentionTrace(**values, fully_masked=np.isneginf(values["masked_scores"]).all(axis=-1))
 
 
@@ -200,7 +206,7 @@ class AttentionTrace:
         for step in steps.STEPS:
             array = getattr(self, step.name)
             dims = f"({leading.get(len(array.shape), '..., ')}{step.dims})"
-            rows.append((step.name, array, dims, steps.said(step.formula, self)))
+            rows.append((step.name, array, dims, steps.label_for(step.formula, self)))
         return rows
 
     def _summary(self):
@@ -232,7 +238,7 @@ class AttentionTrace:
 
 
 def _prepare(query, key, value, attn_mask, is_causal, scale):
-    """Check everything that came in; return it by name, with the causal mask folded in and the scale as a number."""
+    """Check everything that came in; return it with the causal mask folded into the mask and the scale as a number."""
     query = validation.real_array(query, "query")
     key = validation.real_array(key, "key")
     value = validation.real_array(value, "value")
@@ -242,4 +248,4 @@ def _prepare(query, key, value, attn_mask, is_causal, scale):
     if validation.flag(is_causal, "is_causal"):
         attn_mask = masks.combine_masks(attn_mask, masks.causal_mask(*shape[-2:]))
     scale = validation.attention_scale(scale, query.shape[-1])
-    return {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": attn_mask}
+    return query, key, value, attn_mask, scale

@@ -101,7 +101,7 @@ def svg(figure: Figure) -> str:
             artist.set_gid(gid)
     body = written.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]  # the first are matplotlib's own styles
     body = re.sub(r"\n\s*|<!-- words -->", "", body)
-    body = re.sub("<[^!][^>]*>", _shortened, body)
+    body = re.sub("<[^!][^>]*>", _drop_unused_attributes, body)
     columns, rows = [""] * len(pieces), {}
     for number, axis, part in re.findall("<!-- (.*?)( rows)? -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
         columns[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
@@ -170,7 +170,7 @@ def _place(box, high):
     return tuple(round(value, 1) for value in (box.x0, high - box.y1, box.width, box.height))
 
 
-def _shortened(tag):
+def _drop_unused_attributes(tag):
     """Return a tag with numbers of four digits, and without what no page needs."""
     words = re.sub(r"-?\d+\.\d+(?![\w.])", lambda number: f"{float(number[0]):.4g}", tag[0])
     return re.sub(r' (?=[MLCz">/])|(?<=[:;,MLC]) |xlink:|(?<= )id="image\w+" ', "", words)

@@ -128,8 +128,8 @@ class KVCache:
         """
         validation.cache_input(key, value, self._kind)
         if self.key is not None:
-            validation.cached(self.key, key, "key")
-            validation.cached(self.value, value, "value")
+            validation.check_cached(self.key, key, "key")
+            validation.check_cached(self.value, value, "value")
             key, value = self._join(self.key, key), self._join(self.value, value)
         self.key, self.value = key, value
         return key, value

@@ -251,7 +251,7 @@ def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarr
             f"attn_mask must be a NumPy array, boolean (True = may attend) or floating, got {type(mask).__name__}. "
             "Fix: np.array(attn_mask)."
         )
-    validation.unmasked(mask, "attn_mask")
+    validation.refuse_masked_array(mask, "attn_mask")
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
         validation.added_on_purpose(mask.any() and not mask.all() and ((mask == 0) | (mask == 1)).all())
@@ -274,7 +274,7 @@ def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _boolean(mask: Any, function: str) -> np.ndarray:
-    validation.unmasked(mask, "mask")
+    validation.refuse_masked_array(mask, "mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
         fix = "from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
@@ -287,7 +287,7 @@ def _boolean(mask: Any, function: str) -> np.ndarray:
 
 
 def _array(x: Any, name: str) -> np.ndarray:
-    validation.unmasked(x, name)
+    validation.refuse_masked_array(x, name)
     try:
         return np.asarray(x)
     except ValueError:

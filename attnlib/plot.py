@@ -94,7 +94,7 @@ def attention_heatmap(
     ('keys (columns)', 'queries (rows)')
     """
     fix = "pick one head and one sequence, weights[0, 0], or use head_grid for (h, n_q, n_k)"
-    weights = arguments.shaped(weights, "one map", "(n_q, n_k)", fix)
+    weights = arguments.array_of(weights, "one map", "(n_q, n_k)", fix)
     allowed, written = arguments.mask(attn_mask, weights.shape), places is not None
     places = arguments.whole(places if written else 0, "places", 0, MOST_PLACES)
     masked = np.zeros(weights.shape, dtype=bool) if allowed is None else ~allowed
@@ -174,7 +174,7 @@ def head_grid(
     >>> [ax.get_title() for ax in figure.axes[:2]]
     ['head 1', 'head 2']
     """
-    weights = arguments.shaped(weights, "head_grid takes maps that", "(h, n_q, n_k)", "pick one sequence, weights[0]")
+    weights = arguments.array_of(weights, "head_grid takes maps that", "(h, n_q, n_k)", "pick one sequence, weights[0]")
     h, n_q, n_k = weights.shape
     titles = arguments.labels(titles, "titles", h) or [f"head {i + 1}" for i in range(h)]
     masks: Any = [None] * h if attn_mask is None else arguments.mask(attn_mask, weights.shape)
@@ -219,7 +219,7 @@ def bar_grid(
     >>> figure.axes[0].get_title()
     'one query'
     """
-    weights = arguments.shaped(weights, "weights", "(charts, n_k)", "row[None] for a single chart")
+    weights = arguments.array_of(weights, "weights", "(charts, n_k)", "row[None] for a single chart")
     titles = arguments.labels(arguments.several(titles, "titles"), "titles", len(weights))
     columns = min(arguments.whole(columns, "columns", 1), len(weights))
     rows = -(-len(weights) // columns)
@@ -247,7 +247,7 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
     ShapeError, TypeError, ValueError
         If `row` is not (n_k,), has a weight that is not between 0 and 1, or labels do not fit it.
     """
-    row = arguments.shaped(row, "row", "(n_k,)", "pick one query, weights[0]")
+    row = arguments.array_of(row, "row", "(n_k,)", "pick one query, weights[0]")
     if not ((row >= 0) & (row <= 1 + 1e-6)).all():
         raise ValueError(
             f"row must hold weights between 0 and 1, got {row.min():.4g} to {row.max():.4g}. Fix: softmax(scores)."
@@ -288,7 +288,7 @@ def _hatch(ax, masked):
         ax.add_patch(PathPatch(path, facecolor=colours.MASKED, edgecolor=colours.HATCH, hatch="///", linewidth=0))
         return
     stripes = np.zeros((*masked.shape, 4), dtype=np.uint8)  # thousands of hatched polygons are slow
-    stripes[masked, :3], stripes[masked, 3] = colours.striped(*np.nonzero(masked)), 255
+    stripes[masked, :3], stripes[masked, 3] = colours.stripe_pixels(*np.nonzero(masked)), 255
     ax.imshow(stripes, interpolation="nearest")
 
 
@@ -306,7 +306,9 @@ class _Values(Artist):
 
     def draw(self, renderer):
         size = self._size(renderer) if self.words and self.get_visible() else None
-        new = [] if self.texts or size is None else self._written()  # thousands of texts that no cell has room for
+        new = (
+            [] if self.texts or size is None else self._write_weights()
+        )  # thousands of texts that no cell has room for
         self.texts += new
         for text in self.texts:
             text.set_visible(size is not None)
@@ -327,7 +329,7 @@ class _Values(Artist):
                     return size
         return None
 
-    def _written(self):
+    def _write_weights(self):
         shades = self.image.cmap(self.image.norm(self.weights))
         texts = []
         for (i, j), word in self.words.items():

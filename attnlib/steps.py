@@ -1,7 +1,9 @@
 """The steps of attention, once: the name, axes, formula, words and function of each, in the order in which they run.
 
-Both twins, the course's exercises and the pictures take them from here. A step that is added to `STEPS` is computed,
-kept in the trace, listed in its table, and drawn and told by every picture of a call.
+Traces of both twins, the course and the pictures take them from here. A step that is added to `STEPS` is computed,
+listed in the table of a trace, and drawn and explained by every picture of a call. What does not follow by itself: the
+field of `AttentionTrace`, the plain lines of `core.scaled_dot_product_attention` (a test holds both to the same bits),
+the `attend` of torch, the modules, and the engine of the course.
 """
 
 from __future__ import annotations
@@ -111,9 +113,7 @@ STEPS = (
 )
 
 
-def run(
-    given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None = None, *, keep: bool = True
-) -> dict[str, Any]:
+def compute_steps(given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None = None) -> dict[str, Any]:
     """Return `given` and all steps that follow from it, by name.
 
     Parameters
@@ -121,19 +121,25 @@ def run(
     given : dict of str to array or argument
         A step that is given is not computed.
     own : dict of str to callable, optional
-        Functions in place of those of `STEPS`.
-    keep : bool
-        False lets go of what no later step takes, so that fewer maps stand in memory at once.
+        Functions in place of those of `STEPS`, as torch has of two steps.
+
+    Raises
+    ------
+    ValueError
+        If a step takes what nobody gave and no earlier step makes.
     """
     values = dict(given)
-    last = {name: step for step in STEPS for name in step.takes}
     for step in STEPS:
-        if step.name not in values:
-            function = own[step.name] if own and step.name in own else step.function
-            values[step.name] = function(*[values[name] for name in step.takes])
-        for name in () if keep else step.takes:
-            if last[name] is step:
-                values.pop(name, None)
+        if step.name in values:
+            continue
+        if missing := [name for name in step.takes if name not in values]:
+            raise ValueError(
+                f"the step {step.name!r} takes {', '.join(step.takes)}, but {', '.join(missing)} is neither given nor "
+                f"made by an earlier step. There are {', '.join(values)}. Fix: hand it in with `given`, in both twins, "
+                "or let the step that makes it stand further up in STEPS."
+            )
+        function = own[step.name] if own and step.name in own else step.function
+        values[step.name] = function(*[values[name] for name in step.takes])
     return values
 
 
@@ -146,11 +152,11 @@ def maps(trace: Any) -> dict[str, str]:
     for step in STEPS:
         array = getattr(trace, step.name)
         if step.dims == "n_q, n_k" and array is not before:
-            symbols[step.name] = said(step.symbol, trace)
+            symbols[step.name] = label_for(step.symbol, trace)
         before = array
     return symbols
 
 
-def said(words: str | Callable[[Any], str], trace: Any) -> str:
+def label_for(words: str | Callable[[Any], str], trace: Any) -> str:
     """Return a formula or symbol as this call has it."""
     return words if isinstance(words, str) else words(trace)

@@ -34,7 +34,7 @@ def kind_of(x: Any) -> str:
 def as_array(x: Any, name: str) -> np.ndarray:
     """Return `x` as an array, which it is or NumPy makes of it; raise TypeError for tensors and ragged lists."""
     kind = kind_of(x)
-    unmasked(x, name)
+    refuse_masked_array(x, name)
     if kind.startswith("torch."):
         raise TypeError(
             f"{name} must be a NumPy array or a list of numbers, got {kind}. "
@@ -181,7 +181,7 @@ def generator(rng: Any) -> np.random.Generator:
         ) from None
 
 
-def unmasked(x: Any, name: str) -> None:
+def refuse_masked_array(x: Any, name: str) -> None:
     """Raise for an array of np.ma, whose mask every computation here would drop without a word."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(
@@ -278,7 +278,7 @@ def cache_input(key: Any, value: Any, kind: type) -> None:
         )
 
 
-def cached(old: Any, new: Any, name: str) -> None:
+def check_cached(old: Any, new: Any, name: str) -> None:
     """Check that new keys or values continue those of a cache: all axes but the tokens, and the dtype, are equal."""
     old_shape, new_shape = tuple(old.shape), tuple(new.shape)
     if (*old_shape[:-2], old_shape[-1]) != (*new_shape[:-2], new_shape[-1]) or old.dtype != new.dtype:

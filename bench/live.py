@@ -15,7 +15,7 @@ import psutil
 
 import attnlib as al
 from attnlib import live
-from attnlib.live.frames import packed
+from attnlib.live.frames import pack_stops
 
 from .timing import verdict
 
@@ -196,7 +196,7 @@ def alive(browser, folder):
     """Open the first view as a page from a file, where a script of ours changes it."""
     scope = {}
     exec(OURS.replace("VIEW", VIEWS["weights_view"]), scope)
-    still = f'<div class="jp-OutputArea"><div data-attnlib="{packed(scope["view"])}"></div></div>'
+    still = f'<div class="jp-OutputArea"><div data-attnlib="{pack_stops(scope["view"])}"></div></div>'
     file = folder / "page.html"
     folder_of_scripts = Path(live.__file__).parent
     script = "".join((folder_of_scripts / name).read_text("utf-8") for name in ("motion.js", "frames.js"))

@@ -92,7 +92,7 @@ _before_each_step(_refuse)
 DRAW_ONCE = """
 from attnlib import live as _live
 
-_move, _moved, _trained, _second_time = _live.LiveView._moved, {}, [], False
+_move, _moved, _trained, _second_time = _live.LiveView._animated_png, {}, [], False
 
 def _move_once(view, figure):
     first = view.picture.value
@@ -100,7 +100,7 @@ def _move_once(view, figure):
         _moved[first] = _move(view, figure)
     return _moved[first]
 
-_live.LiveView._moved = _move_once
+_live.LiveView._animated_png = _move_once
 """
 
 # Views without a name count, too. Of the two that a cell made by running twice, which start alike, one is moved.

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import attnlib as al
-from attnlib import torch_layers
+from attnlib import steps, torch_layers
 from attnlib.examples import ASYMMETRIC, FEATURES, IDENTITY, KARIM, SENTENCE, WORDS
 
 INF = np.inf
@@ -383,6 +383,13 @@ def test_entropy_in_exact_cases():
 def test_entropy_lets_nan_through():
     entropies = al.entropy(np.array([[np.nan, np.nan], [1.0, 0.0]]))
     assert np.isnan(entropies[0]) and entropies[1] == 0
+
+
+def test_a_new_step_that_takes_what_a_twin_does_not_give_is_named(twin, monkeypatch):
+    capped = steps.Step("capped_scores", "n_q, n_k", "capped", "cap", ("scaled_scores", "softcap"), lambda x, cap: x)
+    monkeypatch.setattr(steps, "STEPS", (*steps.STEPS[:5], capped, *steps.STEPS[5:]))
+    with pytest.raises(ValueError, match=r"'capped_scores' takes scaled_scores, softcap, but softcap is neither given"):
+        twin.trace(*KARIM.project())
 
 
 def test_no_more_than_two_maps_stand_in_memory_at_once():

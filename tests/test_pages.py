@@ -69,7 +69,7 @@ def views(cells):
     for i, cell in enumerate(cells):
         for output in cell.get("outputs", []):
             if kept := output.get("metadata", {}).get("attnlib"):
-                yield i, cell.source, frames.unpacked(kept)
+                yield i, cell.source, frames.unpack_stops(kept)
 
 
 def beside(cells, i):

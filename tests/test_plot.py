@@ -157,10 +157,10 @@ def roles_in(png):
 
 def test_a_saved_figure_keeps_the_colours_of_the_roles():
     pytest.importorskip("ipywidgets")
-    from attnlib.live.view import optimized
+    from attnlib.live.view import encode_png
 
     figure = plot.head_grid(np.random.default_rng(0).random((6, 9, 9)))
-    assert roles_in(optimized(figure)) == [colours.QUERY, colours.KEY]
+    assert roles_in(encode_png(figure)) == [colours.QUERY, colours.KEY]
 
 
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
@@ -419,7 +419,7 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
     call = live.flow(al.attention_trace(*np.ones((3, 4, 2)), mask[:4, :4]))
     *_, table = re.findall(r"<svg.*?</svg>", call.picture.value)
     assert looks <= wears(table)
-    kept = frames.unpacked(frames.packed(live.masks(n=4)))
+    kept = frames.unpack_stops(frames.pack_stops(live.masks(n=4)))
     assert looks <= wears(kept["picture"]) and not before & wears(str(kept["changes"]))
     svg.hatch.cache_clear()
     plt.close("all")

@@ -41,6 +41,22 @@ def inputs_and_causal(draw, **options):
     return draw(attention_inputs(square=is_causal, **options)), is_causal
 
 
+@given(
+    drawn=inputs_and_causal(magnitudes=(1e-3, 1.0, 30.0, 1e4)),
+    dtype=st.sampled_from([np.float16, np.float32, np.float64]),
+)
+def test_the_plain_lines_and_the_table_of_steps_give_the_same_bits(drawn, dtype):
+    """`core` writes attention out, a trace takes it from `steps`: neither may drift from the other."""
+    (*arrays, _, mask), is_causal = drawn
+    arrays = [
+        np.clip(x, -200, 200).astype(dtype) for x in arrays
+    ]  # float16: sums of five products stay below its largest
+    output = al.scaled_dot_product_attention(*arrays, attn_mask=mask, is_causal=is_causal)
+    trace = al.attention_trace(*arrays, attn_mask=mask, is_causal=is_causal)
+    assert output.dtype == trace.output.dtype == dtype
+    assert output.tobytes() == trace.output.tobytes()
+
+
 @given(drawn=inputs_and_causal())
 def test_rows_sum_to_one_or_are_zero(twin, drawn):
     inputs, is_causal = drawn

@@ -460,9 +460,11 @@ def test_a_head_of_zeros_shows_what_is_wanted_and_a_page_has_no_slider_that_move
     zeros = lambda: scaled(0, layers())  # noqa: E731
     shown = puzzle.show(zeros, "*ABACDB")
     assert (list(shown.maps), list(shown.received)) == (([], ["wanted"]) if puzzle.d_v else (["wanted"], []))
-    alone = frames.packed(live.compare(ships.pictured(partial(puzzle.show, zeros)), convoy="*ABACDB"))
-    assert frames.unpacked(alone)["knobs"] == [] and "wanted" in frames.unpacked(alone)["picture"]
-    kept = frames.unpacked(frames.packed(live.compare(ships.pictured(partial(puzzle.show, layers)), convoy="*ABACDB")))
+    alone = frames.pack_stops(live.compare(ships.pictured(partial(puzzle.show, zeros)), convoy="*ABACDB"))
+    assert frames.unpack_stops(alone)["knobs"] == [] and "wanted" in frames.unpack_stops(alone)["picture"]
+    kept = frames.unpack_stops(
+        frames.pack_stops(live.compare(ships.pictured(partial(puzzle.show, layers)), convoy="*ABACDB"))
+    )
     assert [knob["name"] for knob in kept["knobs"]] == ["times"] and "<svg" in kept["picture"]
 
 

@@ -63,7 +63,7 @@ def test_ribbons_are_as_wide_as_their_weights_and_the_farther_goes_higher(query,
 
 def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chosen():
     view = live.ribbons(stops())
-    changed = frames.unpacked(frames.packed(view))["changes"]
+    changed = frames.unpack_stops(frames.pack_stops(view))["changes"]
     assert {attribute for _, attribute, *_ in changed} >= {"d", "opacity", ""}
     for query in range(6):
         view.choose(query=query)

@@ -27,7 +27,7 @@ from attnlib.live import frames, moving
 def test_a_still_that_stands_takes_little_room():
     view = live.compare(compared, convoy="*ABACDB")
     figure, _ = view._still()
-    small, large = view._moved(figure), save(figure)
+    small, large = view._animated_png(figure), save(figure)
     assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
     shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
     assert {rgb(PLATE[QUERY]), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
@@ -65,7 +65,7 @@ def nodes_of(root):
 def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
     """Of all combinations of stops a hundred, and each stop of each control."""
     view = VIEWS[name]()
-    kept = frames.unpacked(frames.packed(view))
+    kept = frames.unpack_stops(frames.pack_stops(view))
     every, stops = {knob.key: knob for knob in frames.knobs_of(view)}, []
     for told in kept["knobs"]:
         knob = every[told["key"]]
@@ -90,29 +90,29 @@ def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
 def test_controls_share_the_room_of_a_page_and_a_click_finds_its_own():
     """All of a call; of many combinations stops are thinned, never both ends nor where a control stands."""
     call = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 1, 2, 4, 3))))
-    told = {knob["key"]: knob for knob in frames.unpacked(frames.packed(call))["knobs"]}
+    told = {knob["key"]: knob for knob in frames.unpack_stops(frames.pack_stops(call))["knobs"]}
     assert {key: len(knob["labels"]) for key, knob in told.items()} == {"query": 4, "key": 4, "feature": 3, "head": 2}
     many = live.weights_view(
         lambda a, b, c: {"map": np.full((2, 2), 1 / (a + b + c))}, still=(1,), a=(1, 9), b=[*range(40)], c=[*range(40)]
     )
-    knobs = frames.unpacked(frames.packed(many))["knobs"]
+    knobs = frames.unpack_stops(frames.pack_stops(many))["knobs"]
     assert [len(knob["labels"]) for knob in knobs[:1]] == [9] and all(len(knob["labels"]) < 10 for knob in knobs[1:])
     assert all(knob["values"][0] == 0 and knob["values"][-1] == 39 and 20 in knob["values"] for knob in knobs[1:])
     assert math.prod(len(knob["labels"]) for knob in knobs) <= frames.MOST_PICTURES
     chosen = live.weights_view(lambda d: {"map": np.full((3, 3), 1 / d)}, still=(1,), row=1, d=(1, 3), queries="abc")
-    query = frames.unpacked(frames.packed(chosen))["knobs"][1]
+    query = frames.unpack_stops(frames.pack_stops(chosen))["knobs"][1]
     assert query["labels"] == ["0 “a”", "1 “b”", "2 “c”"] and query["at"] == 1
 
 
 def test_a_control_that_changes_nothing_is_not_drawn_and_a_row_of_buttons_is_no_slider():
     def knobs_of(**sliders):
         view = live.weights_view(lambda a, b=1: {"map": np.full((2, 2), 1 / a**2)}, still=(1,), **sliders)
-        kept = frames.unpacked(frames.packed(view))
+        kept = frames.unpack_stops(frames.pack_stops(view))
         assert "<svg" in kept["picture"]  # in the colours of the page, also where nothing moves it
         return [knob["key"] for knob in kept["knobs"]]
 
     assert knobs_of(a=(1, 3), b=[1, 2, 3]) == ["a"] and knobs_of(a=[-1, 1]) == []
-    told = frames.unpacked(frames.packed(live.masks(n=4)))["knobs"]
+    told = frames.unpack_stops(frames.pack_stops(live.masks(n=4)))["knobs"]
     assert [knob["key"] for knob in told if knob.get("choice")] == ["mask"] and len(told) > 1
 
 
@@ -124,7 +124,7 @@ def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_the
         view._ipython_display_()
     still = captured.outputs[0]
     assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.MOST_BYTES + 4
-    assert len(frames.unpacked(still.metadata["attnlib"])["knobs"][0]["labels"]) == 18
+    assert len(frames.unpack_stops(still.metadata["attnlib"])["knobs"][0]["labels"]) == 18
     monkeypatch.setenv("ATTNLIB_PAGES", "")  # a reader's kernel does not draw what only pages show
     with capture_output() as captured:
         small_view()._ipython_display_()
@@ -141,11 +141,11 @@ def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, caps
     def view(last):
         return live.weights_view(weights_at, still=(1,), step=(1, last))
 
-    assert frames.packed(view(3)) and frames.packed(view(4)) is None
+    assert frames.pack_stops(view(3)) and frames.pack_stops(view(4)) is None
     assert capsys.readouterr().out == 2 * "a reader's own line\n"  # of the two pictures that were made at the start
-    assert live.LiveView({"text": live.controls.typed("text", "")}, lambda _: ("", {}), None).main is None
+    assert live.LiveView({"text": live.controls.text_field("text", "")}, lambda _: ("", {}), None).main is None
     monkeypatch.setattr(frames, "MOST_BYTES", 0)
-    assert frames.packed(view(3)) is None
+    assert frames.pack_stops(view(3)) is None
 
 
 def test_a_control_of_many_values_gives_evenly_spaced_stops():
@@ -157,7 +157,7 @@ def test_a_control_of_many_values_gives_evenly_spaced_stops():
 def test_after_its_pictures_a_view_still_tells_of_the_one_it_shows():
     view = live.masks(n=5)
     before = view._tell("not scaled", 0, 4)
-    frames.packed(view)
+    frames.pack_stops(view)
     assert view._tell("not scaled", 0, 4) == before and "blocked" in before
 
 

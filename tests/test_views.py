@@ -385,7 +385,7 @@ def test_what_all_keys_share_is_drawn_where_it_is_kept_apart_alone_in_a_still_to
 
 
 def test_a_map_of_keys_is_orange_above_zero_slate_below_and_clear_at_zero():
-    drawn = svg.signed(np.array([[2.0, 0.5, 0.0, -0.5, -2.0]]), 1, 1, 2.0)
+    drawn = svg.signed_map(np.array([[2.0, 0.5, 0.0, -0.5, -2.0]]), 1, 1, 2.0)
     png = base64.b64decode(re.search(r"base64,([^\"]+)", drawn)[1])
     (pixels,) = np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
     assert [tuple(p[:3]) for p in pixels[[0, 1, 3, 4]].tolist()] == [rgb(KEY)] * 2 + [rgb(BELOW)] * 2

@@ -78,7 +78,7 @@ def lighter(png):
     if picture.mode != "RGBA":
         return png
     pixels = np.array(picture)
-    small = moving.encoded([pixels])
+    small = moving.encode_apng([pixels])
     off = on_a_page(pixels) - on_a_page(np.array(Image.open(io.BytesIO(small)).convert("RGBA")))
     return base64.b64encode(small).decode() if abs(off).max() <= WORST else png
 

@@ -29,7 +29,7 @@ def main():
         canvas.draw()
         frames.append(np.asarray(canvas.buffer_rgba()).copy())
     target = ROOT / "docs" / "live_view.png"
-    target.write_bytes(moving.encoded([*frames, frames[0]]))
+    target.write_bytes(moving.encode_apng([*frames, frames[0]]))
     print(f"wrote {target.name}: {len(STOPS)} stops, {target.stat().st_size / 1000:.0f} kB")
 
 

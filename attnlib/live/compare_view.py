@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import arguments
 from ..validation import ShapeError
-from .controls import choice, typed
+from .controls import choice, text_field
 from .view import LiveView
 from .weights import draw_maps
 
@@ -20,8 +20,8 @@ class Comparison(LiveView):
 
     free = "anything goes"
 
-    def _chosen(self, otherwise: str | None = None) -> str:
-        return super()._chosen(otherwise) if self.shown else ""  # ships alone have no cell to point at
+    def _line_below(self, otherwise: str | None = None) -> str:
+        return super()._line_below(otherwise) if self.shown else ""  # ships alone have no cell to point at
 
 
 def compare(shown: Callable, **text: str) -> LiveView:
@@ -59,7 +59,7 @@ def compare(shown: Callable, **text: str) -> LiveView:
     """
     label, first = _one_text(text)
     now: dict[str, Any] = {"tokens": [], "masks": {}}
-    shown = _checked(shown)
+    shown = _validating(shown)
     tokens, _, _, _, line = shown(arguments.text(first, label).strip(), 1)
     if not tokens:
         reason = line.rstrip(".")
@@ -72,7 +72,7 @@ def compare(shown: Callable, **text: str) -> LiveView:
         return f'{panels}{below}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     controls = {
-        label: typed(label, first),
+        label: text_field(label, first),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
     }
     for control in controls.values():  # beside each other, so that the picture stands high
@@ -93,7 +93,7 @@ def _one_text(text):
     return next(iter(text.items()))
 
 
-def _checked(function):
+def _validating(function):
     """Return a function that looks at what `function` returns."""
     arguments.function(function, "shown", "shown(text, times)")
 

@@ -18,7 +18,7 @@ DIVISOR, FEATURES, BOTH = "divide by √d_k, d_k =", "features d_k", "features d
 
 def integers(name: str, low: int, high: int, value: int) -> Any:
     """Return a slider over whole numbers."""
-    return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
+    return _fix_readout_width(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
 
 
 def choice(name: str, options: Sequence[Any], value: Any = None, label: str | None = None) -> Any:
@@ -27,7 +27,7 @@ def choice(name: str, options: Sequence[Any], value: Any = None, label: str | No
     pairs = [option if isinstance(option, tuple) else (str(option), option) for option in options]
     value = pairs[0][1] if value is None else value
     control = widgets.SelectionSlider(options=options, value=value, description=label or name, style=STYLE)
-    return _fixed(control, [words for words, _ in pairs])
+    return _fix_readout_width(control, [words for words, _ in pairs])
 
 
 def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
@@ -36,7 +36,7 @@ def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
     return widgets.ToggleButtons(options=options, value=value, description=name, style=style)
 
 
-def typed(name: str, value: str, **options: Any) -> Any:
+def text_field(name: str, value: str, **options: Any) -> Any:
     """Return a field to type a text into, over the whole width."""
     layout = widgets.Layout(width="min(640px, 100%)")
     field = widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
@@ -100,7 +100,7 @@ def values_of(name: str, values: Any) -> list[Any]:
     return items
 
 
-def _fixed(control, texts):
+def _fix_readout_width(control, texts):
     """Give a slider a readout as wide as its longest text, so that neither is cut nor moves."""
     longest = max(len(str(text)) for text in texts) + 1
     readout, label = max(40, 8 * longest), _label_width(control.description)

@@ -123,7 +123,7 @@ def flow(
 class _Flow(LiveView):
     def _tell(self, title, i, j):
         """Call a map what it is called in the picture."""
-        return super()._tell(title, i, j).replace(title, drawing.named(title), 1)
+        return super()._tell(title, i, j).replace(title, drawing.matrix_name(title), 1)
 
 
 class _Call:
@@ -203,7 +203,9 @@ class _Call:
         yield '<div class="attnlib-parts attnlib-line">'
         for (left, top, right), *layers in zip(place.parts, beams, base, lit, strict=True):
             held = [
-                TITLES.get(name) or drawing.named(name) for name, at in place.places.items() if left <= at.x < right
+                TITLES.get(name) or drawing.matrix_name(name)
+                for name, at in place.places.items()
+                if left <= at.x < right
             ]
             options = {"at": (left, top), "least": drawing.LEAST}
             yield svg.picture(right - left, place.high - top, ", ".join(held), words, layers, **options)
@@ -219,7 +221,10 @@ class _Call:
     def _product(self, one, i, j):
         """Return the line that makes a score: query and key, their products, the sum."""
         x, line = 8, []
-        for words, colour in ((f"query {svg.cut(self.queries[i])}", QUERY), (f"key {svg.cut(self.keys[j])}", KEY)):
+        for words, colour in (
+            (f"query {svg.shorten(self.queries[i])}", QUERY),
+            (f"key {svg.shorten(self.keys[j])}", KEY),
+        ):
             line.append(svg.tag(x, 17, words, colour, anchor="start"))
             x += round(svg.width(words)) + 16
         terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], TABLE - x - 58)
@@ -302,4 +307,4 @@ def _exp(row):
 
 
 def _pairs(labels):
-    return [(f"{i}: {svg.cut(label, 8)}" if label != str(i) else label, i) for i, label in enumerate(labels)]
+    return [(f"{i}: {svg.shorten(label, 8)}" if label != str(i) else label, i) for i, label in enumerate(labels)]

@@ -42,14 +42,14 @@ class Knob(NamedTuple):
     choice: bool = False  # a row of options, and no slider
     alone: bool = False  # moves only while those that are not stand where they stood at first
 
-    def thinned(self) -> Knob:
+    def every_other_stop(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
         last = len(self.stops) - 1
         stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at)}
         every_other = stays | {*range(0, last, 2)}
         return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Return what a page wants to know of it."""
         values = [value for _, value in self.stops]
         page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
@@ -59,8 +59,8 @@ class Knob(NamedTuple):
         return page | ({"values": values} if whole else {}) | {kind: True for kind, has in kinds.items() if has}
 
 
-def packed(view: Any) -> str | None:
-    """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
+def pack_stops(view: Any) -> str | None:
+    """Return what a view shows at the stops of its controls as a short text, see `unpack_stops`.
 
     All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then
     the last controls left out; if none is left, it is the picture alone. None if that cannot be drawn, or is too large.
@@ -68,7 +68,7 @@ def packed(view: Any) -> str | None:
 
     @functools.cache
     def picture(keys, values):
-        return _parsed(view.draw(**dict(zip(keys, values, strict=True)))[0])
+        return _svg_root(view.draw(**dict(zip(keys, values, strict=True)))[0])
 
     with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
         try:
@@ -119,19 +119,19 @@ def _fewer(knobs, over):
     """
     main, *others = knobs
     longest = max((len(knob.stops) for knob in others), default=0)
-    coarse = main.thinned()
+    coarse = main.every_other_stop()
     can = len(coarse.stops) < len(main.stops)
     if can and len(main.stops) > COARSE and len(main.stops) >= longest:
         return [coarse, *others]
     if longest > FEW:
         at = next(i for i, knob in enumerate(others) if len(knob.stops) == longest)
-        return [main, *others[:at], others[at].thinned(), *others[at + 1 :]]
+        return [main, *others[:at], others[at].every_other_stop(), *others[at + 1 :]]
     return [coarse, *others] if can and others and over < 1.5 and len(main.stops) > COARSE / 2 else knobs[:-1]
 
 
 def _frames(view, knobs, picture):
     """Return what a page wants to know of all pictures of some controls."""
-    keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
+    keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.as_json() for k in knobs]
     values = [[value for _, value in knob.stops] for knob in knobs]
 
     def held(at):
@@ -152,8 +152,8 @@ def _frames(view, knobs, picture):
     return frames
 
 
-def unpacked(text: str) -> dict[str, Any]:
-    """Return the dict that `packed` made a text of: knobs, picture, changes; perhaps asks, fills, filled."""
+def unpack_stops(text: str) -> dict[str, Any]:
+    """Return the dict that `pack_stops` made a text of: knobs, picture, changes; perhaps asks, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
@@ -170,7 +170,7 @@ def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
     [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """
-    return _changes([_parsed(picture) for picture in pictures], at, [len(pictures)])
+    return _changes([_svg_root(picture) for picture in pictures], at, [len(pictures)])
 
 
 def _changes(roots, at, shape):
@@ -195,7 +195,7 @@ def _changes(roots, at, shape):
 
     def note(element, attribute, values):
         if len(set(values)) > 1:
-            before, after, values = _shortened(values)
+            before, after, values = _split_common_ends(values)
             differences.append([element, attribute, before, after, *_by_control(values, shape)])
 
     compare(roots)
@@ -229,7 +229,7 @@ def _by_control(values, shape):
     return controls, which, list(places)
 
 
-def _shortened(values):
+def _split_common_ends(values):
     """Return (what all values begin with, what they end with, what is left of each)."""
     if None in values:
         return "", "", values
@@ -259,7 +259,7 @@ def _attributes(text):
     return {name: html.unescape(value) for name, value in ATTRIBUTE.findall(text)}
 
 
-def _parsed(picture):
+def _svg_root(picture):
     """Return the root of a picture as an element without a name."""
     stack, starts, end = [_Element("", "")], [0], 0
     for tag in TAG.finditer(picture):

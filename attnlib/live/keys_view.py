@@ -53,7 +53,7 @@ def keys_map(
     ([[0.0, 1.0], [0.0, -1.0]], [[0.8, 0.2]])
     """
     fix = "one head, a row for each token"
-    key, query = (arguments.shaped(x, name, "(n, d_k)", fix) for x, name in ((key, "key"), (query, "query")))
+    key, query = (arguments.array_of(x, name, "(n, d_k)", fix) for x, name in ((key, "key"), (query, "query")))
     if key.shape != query.shape:
         raise ShapeError(f"key and query must have one shape, (n, d_k), got {key.shape} and {query.shape}. Fix: {fix}.")
     n = arguments.whole(len(key), "the number of tokens", 2, MOST)
@@ -79,16 +79,16 @@ class _Keys:
         self.key, self.query, self.words, self.most = key, query, words, float(np.abs(key).max()) or 1.0
         self.shared = key.mean(0).astype(np.float16).astype(float)  # (d_k,)
         self.high = min(16, ROWS // len(key))
-        self.kept, self.top = lru_cache(maxsize=32)(self._kept), lru_cache(maxsize=MOST)(self._top)
+        self.kept, self.top = lru_cache(maxsize=32)(self._quantised_keys), lru_cache(maxsize=MOST)(self._top)
 
-    def _kept(self, bits, axis, apart):
+    def _quantised_keys(self, bits, axis, apart):
         """Return the keys as they are kept, with or without what all share, and their map for each layout."""
         rest = self.key - self.shared if apart else self.key
         kept = rest if bits == 32 else rounded(rest, bits, axis, np.float16)
         return kept, [self._image(kept, room, self.high) for _, room, _ in (ACROSS, DOWN)]
 
     def _image(self, values, room, high):
-        return svg.signed(values, svg.cell_side(room, values.shape[1]), high, self.most)
+        return svg.signed_map(values, svg.cell_side(room, values.shape[1]), high, self.most)
 
     def weights(self, key, row):
         return core.softmax(self.query[row] @ key[: row + 1].T / self.query.shape[1] ** 0.5)
@@ -104,7 +104,7 @@ class _Keys:
         weights, whole = (self.weights(key, row) for key in (kept + self.shared * (mean == 1), self.key))
         change = np.abs(weights - whole)
         most, size = int(change.argmax()), bytes_kept(n, d_k, bits, axis) + (2 * d_k / n) * (mean == 1)
-        asks, of = (f"“{svg.cut(self.words[j])}”" for j in (row, most))
+        asks, of = (f"“{svg.shorten(self.words[j])}”" for j in (row, most))
         moved = f"{change[most]:.4f}, on {of}" if change[most] >= 5e-5 else "0.0000"
         lines = f"Query {asks}, {size:.0f} bytes a token (whole: {4 * d_k}).", f"Largest change of a weight: {moved}."
         words = f"{n} keys of {d_k} features in {bits} bits; what all share is {[*SHARED][mean]}. {' '.join(lines)}"
@@ -131,7 +131,7 @@ class _Keys:
         every = -(-15 // high)  # rows are lower than a line of text; the one that looks has its name
         for j in (j for j in range(n) if j == row or (j % every == 0 and abs(j - row) >= every)):
             words = svg.text(
-                left - 6, TOP + (j + 0.5) * high + 4, svg.cut(self.words[j], left // 8), size=12, anchor="end"
+                left - 6, TOP + (j + 0.5) * high + 4, svg.shorten(self.words[j], left // 8), size=12, anchor="end"
             )
             yield f'<g opacity="{1 if j <= row else 0.6}">{words}</g>'
         yield svg.frame(left - 1, TOP + row * high - 1, wide + 2, high + 2, QUERY)

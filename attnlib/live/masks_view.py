@@ -120,7 +120,7 @@ def _pair(query, key):
         raise TypeError(
             f"masks takes query and key together, got only {'key' if query is None else 'query'}. Fix: {fix}."
         )
-    query, key = (arguments.shaped(x, name, "(n, d_k)", fix) for x, name in ((query, "query"), (key, "key")))
+    query, key = (arguments.array_of(x, name, "(n, d_k)", fix) for x, name in ((query, "query"), (key, "key")))
     if query.shape != key.shape:
         raise ShapeError(f"query and key must have one shape, (n, d_k), got {query.shape} and {key.shape}. Fix: {fix}.")
     return query, key

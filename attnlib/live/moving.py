@@ -27,32 +27,34 @@ def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], s
     the axes and returns them; if it is None, the picture stands, and only takes less room.
     """
     if change is None:
-        return encoded(_drawn(figure, change, []))
+        return encode_apng(_render_frames(figure, change, []))
     at = list(values).index(start)
     others = [*values[at + 1 :], *values[:at]]
     places = sorted({round(i) for i in np.linspace(0, len(others) - 1, FRAMES)}) if others else []
     stops = [others[place] for place in places]
-    png = _fitting(_drawn(figure, change, stops), min(FEWEST, len(stops) or 1))
+    png = _fitting(_render_frames(figure, change, stops), min(FEWEST, len(stops) or 1))
     if png is None and stops:
         change(figure, start)
-        png = _fitting(_drawn(figure, change, stops, numbers=False), 1)
+        png = _fitting(_render_frames(figure, change, stops, numbers=False), 1)
     return png
 
 
 def _fitting(frames, fewest):
     """Return the PNG of as many frames as have room, or None if these are fewer than `fewest` beside the first."""
     first, *frames = frames
-    sizes = [len(encoded([first, *frames[:count], first])) for count in (0, fewest)]  # to try all counts takes seconds
+    sizes = [
+        len(encode_apng([first, *frames[:count], first])) for count in (0, fewest)
+    ]  # to try all counts takes seconds
     each = max((sizes[1] - sizes[0]) / fewest, 1)
     for count in range(min(len(frames), int((MOST_BYTES - sizes[0]) / each) + 1), fewest - 1, -1):
         places = sorted({round(i) for i in np.linspace(0, len(frames) - 1, count)})
-        png = encoded([first, *(frames[place] for place in places), first])
+        png = encode_apng([first, *(frames[place] for place in places), first])
         if len(png) <= MOST_BYTES:
             return png
     return None
 
 
-def _drawn(figure, change, values, numbers=True):
+def _render_frames(figure, change, values, numbers=True):
     """Return the pixels of a figure, then those after each change, as arrays (height, width, RGBA).
 
     Only the axes that change are drawn again, and put over a picture of all others.
@@ -84,7 +86,7 @@ def _drawn(figure, change, values, numbers=True):
     return frames
 
 
-def encoded(frames: Sequence[np.ndarray]) -> bytes:
+def encode_apng(frames: Sequence[np.ndarray]) -> bytes:
     """Return frames as an animated PNG with one palette of 256 colours.
 
     It is not chosen by frequency, as usual: where thin lines lose their colour, a role loses its meaning. Each next

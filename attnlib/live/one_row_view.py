@@ -68,7 +68,7 @@ def one_row(
     row = arguments.whole(query, "query", 0, len(example.x) - 1)
     stage = arguments.whole(stage, "stage", 1, len(STAGES))
     named = _names(example, names, row)
-    W_O = arguments.shaped(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
+    W_O = arguments.array_of(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
     f = named.features.index(arguments.one_of(line, "line", named.features))
     ends = sorted(zip(example.x[:, f].tolist(), named.words, strict=True))[:: len(named.words) - 1]
     projected = example.project()
@@ -116,7 +116,7 @@ class _OneRow(LiveView):
     hint = "Choose a number to see its arithmetic, by a click, or by Tab and arrow keys."
     fills = "stage"
 
-    def _chosen(self, otherwise=None):
+    def _line_below(self, otherwise=None):
         """Return the arithmetic of the number that is chosen."""
         part, place = self.picked.values()
         if part is None:

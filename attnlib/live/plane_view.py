@@ -130,14 +130,14 @@ def _keys(trace):
     along = query / long if long else None
     places, lines = [_at(key) for key in trace.key.tolist()], []
     if long:
-        lines.append(_clipped(*_at(-5 * along), *_at(5 * along)))
+        lines.append(_clip_to_frame(*_at(-5 * along), *_at(5 * along)))
         yield _line(*lines[0], QUERY, 1)
     for (x, y), key in zip(places, trace.key, strict=True):
         if long:
             lines.append((x, y, *_at(((key @ along) * along).tolist())))
             yield _line(*lines[-1], KEY, 1.5, "4 4")
             yield f'<circle cx="{lines[-1][2]:.1f}" cy="{lines[-1][3]:.1f}" r="3" fill="{KEY}"/>'
-    for j, (key, word) in enumerate(zip(trace.key, _labelled(places, "key", lines), strict=True)):
+    for j, (key, word) in enumerate(zip(trace.key, _place_labels(places, "key", lines), strict=True)):
         yield _point(*places[j], KEY, f"key {j}: ({key[0]:g}, {key[1]:g})") + word
     yield _arrow(query)
     yield svg.target(0, 0, SIDE, SIDE, row="row", rows=GRID, column="column", columns=GRID)
@@ -157,7 +157,7 @@ def _values(trace, angle):
     lines = [(*place, x, y) for place in places]
     edges = [(*a, *b) for a, b in zip(places, places[1:] + places[:1], strict=True)]
     half = SIDE / 2
-    words = _labelled(places, "value", [*lines, *edges, (half, 0, half, SIDE), (0, half, SIDE, half)])
+    words = _place_labels(places, "value", [*lines, *edges, (half, 0, half, SIDE), (0, half, SIDE, half)])
     for j, (value, weight) in enumerate(zip(VALUES.tolist(), trace.weights[0].tolist(), strict=True)):
         yield _line(*lines[j], VALUE, 1 + 5 * weight)
         title = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
@@ -179,7 +179,7 @@ def _line(x1, y1, x2, y2, colour, wide, dash="none"):
     return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" {style}/>'
 
 
-def _clipped(x1, y1, x2, y2):
+def _clip_to_frame(x1, y1, x2, y2):
     """Return the ends of the line of the query through the middle of the plane, cut at its frame."""
     half = SIDE / 2
     part = min(1.0, half / max(abs(x2 - half), abs(y2 - half)))
@@ -198,7 +198,7 @@ BESIDE = (
 )
 
 
-def _labelled(places, name, lines):
+def _place_labels(places, name, lines):
     """Return the labels of points as SVG, each beside all lines and other points if there is such a place.
 
     Point j at (x, y) is called by the name and j; a line is (x1, y1, x2, y2).
@@ -211,7 +211,7 @@ def _labelled(places, name, lines):
     for (x, y), word in zip(places, words, strict=True):
         least = math.inf
         for option in BESIDE:
-            covered = _covered(_box(x + option[1], y + option[2], word, option[0]), dots)
+            covered = _count_covered(_box(x + option[1], y + option[2], word, option[0]), dots)
             if covered < least:
                 least, (anchor, dx, dy) = covered, option
             if not least:
@@ -227,7 +227,7 @@ def _box(x, y, words, anchor):
     return left, y - 12, left + wide, y + 4
 
 
-def _covered(box, dots):
+def _count_covered(box, dots):
     """Return how many dots lie under a box; what leaves the plane is worse than any."""
     left, top, right, bottom = box
     if left < 0 or top < 0 or right > SIDE or bottom > SIDE:

@@ -53,7 +53,7 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
         shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", "loss")}
         return svg.layouts(*(picture.draw(point) for picture in pictures)), shown
 
-    labels = [(svg.cut(f"{way['name']}, {way['family']}", 36), k) for k, way in enumerate(ways)]
+    labels = [(svg.shorten(f"{way['name']}, {way['family']}", 36), k) for k, way in enumerate(ways)]
     return _Price({"point": choice("point", labels, 0)}, render)
 
 
@@ -113,7 +113,7 @@ class _Picture:
         for k in sorted(range(len(self.ways)), key=lambda k: (self.ways[k]["bytes"], self.ways[k]["loss"])):
             if not front or self.ways[k]["loss"] < self.ways[front[-1]]["loss"]:
                 front.append(k)
-        yield self._joined(front, f'stroke="{LINE}" stroke-width="11" opacity="0.3"')
+        yield self._polyline(front, f'stroke="{LINE}" stroke-width="11" opacity="0.3"')
         for k, (way, (x, y)) in enumerate(zip(self.ways, self.at, strict=True)):
             yield f'<circle cx="{x}" cy="{y}" r="10" fill="{NEXT}"/>' * way["own"]
             yield _mark(self.families.index(way["family"]), x, y)
@@ -123,10 +123,10 @@ class _Picture:
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
             yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(
-                MARGIN + x + 16, y, svg.cut(family, self.page.wide // self.across // 8), size=12
+                MARGIN + x + 16, y, svg.shorten(family, self.page.wide // self.across // 8), size=12
             )
 
-    def _joined(self, which, how):
+    def _polyline(self, which, how):
         points = " ".join(f"{x},{y}" for x, y in sorted(self.at[k] for k in which))
         return f'<polyline points="{points}" fill="none" {how}/>'
 
@@ -136,7 +136,7 @@ class _Picture:
         for family in self.families:
             weak, thick = (1, 2.5) if family == way["family"] else (0.4, 1)
             how = f'stroke="currentColor" opacity="{weak}" stroke-width="{thick}"'
-            parts.append(self._joined([k for k, one in enumerate(self.ways) if one["family"] == family], how))
+            parts.append(self._polyline([k for k, one in enumerate(self.ways) if one["family"] == family], how))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
         cost = f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
@@ -144,7 +144,7 @@ class _Picture:
         same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
         parts += [
             f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
-            svg.text(MARGIN, top, svg.cut(called, self.page.wide // 9), size=15, bold=True),
+            svg.text(MARGIN, top, svg.shorten(called, self.page.wide // 9), size=15, bold=True),
             svg.text(MARGIN, top + 20, cost, size=14),
             svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
             svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same", size=12),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import arguments, svg
 from ..colours import KEY, PLATE, QUERY
-from .controls import DIVISOR, buttons, choice, typed
+from .controls import DIVISOR, buttons, choice, text_field
 from .stops import Stops, read
 from .view import LiveView
 
@@ -71,7 +71,7 @@ def ribbons(
         controls["guess"].style.description_width = "initial"  # a question, not a label
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
-        controls["sentence"] = typed("sentence", text or "", continuous_update=False)
+        controls["sentence"] = text_field("sentence", text or "", continuous_update=False)
         controls["sentence"].layout.margin = "2px max(2px, 100% - 642px) 2px 2px"  # on a line of its own
     controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     if held.scores is not None:
@@ -92,7 +92,7 @@ class _Ribbons(LiveView):
         names = [*controls, *picked]
         super().__init__(
             controls,
-            lambda *now: self._drawn(**dict(zip(names, now, strict=True))),
+            lambda *now: self._draw_stop(**dict(zip(names, now, strict=True))),
             picked=picked,
             labels=lambda: (*[[svg.visible(word) for word in self.held.words]] * 2, None),
             main="d_k",
@@ -108,7 +108,7 @@ class _Ribbons(LiveView):
         row = self.picked["query"]
         return html.escape(svg.describe_row(self.held.words, self.shown["weights"][row], row), quote=False)
 
-    def _drawn(self, d_k, query, layer, head, guess=0, sentence=None, way=1):
+    def _draw_stop(self, d_k, query, layer, head, guess=0, sentence=None, way=1):
         problem = ""
         if sentence != self.text:
             try:
@@ -137,7 +137,7 @@ class _Ribbons(LiveView):
             if shown != self._grid[0]:
                 self._grid = shown, _heads(held, query, (layer, head))
                 self.kept = self._grid[1:]
-            below = _said(held, row, query, (layer, head), d_k, way) + self._grid[1]
+            below = _describe_head(held, row, query, (layer, head), d_k, way) + self._grid[1]
             pictures += f'<div class="attnlib-said" data-stage="1">{below}</div>'
         return pictures, {"weights": stop.weights}
 
@@ -148,7 +148,7 @@ class _Ribbons(LiveView):
         return super().draw(**values)
 
 
-def _said(held, row, query, head, d_k, way):
+def _describe_head(held, row, query, head, d_k, way):
     """Return in two sentences where the word looks in this head, and what the slider does."""
 
     def plate(j, word):
@@ -166,7 +166,7 @@ def _said(held, row, query, head, d_k, way):
     else:
         moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
         sentences = f"This head divides by {by}, not by {own}, and looks {moves}."
-    most = plate(top, svg.visible(held.words[top])) if top == query else svg.named(held.words, top, plate)
+    most = plate(top, svg.visible(held.words[top])) if top == query else svg.key_name(held.words, top, plate)
     sentences += f" Most goes to {most}: {row[top]:.2f}."
     if not way and d_k != held.own:
         sentences += " The next word stays that of the model as trained."
@@ -183,7 +183,10 @@ def _heads(held, query, head):
         return ""
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
     key = max(range(len(words)), key=lambda j: (rows[..., j].any(), j not in (0, query), rows[(*head, j)]))
-    looks, at = svg.cut(svg.visible(words[query]), 8), svg.named(words, key, lambda _, word: f"“{svg.cut(word, 8)}”")
+    looks, at = (
+        svg.shorten(svg.visible(words[query]), 8),
+        svg.key_name(words, key, lambda _, word: f"“{svg.shorten(word, 8)}”"),
+    )
     title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
     picture = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
     return f'<div class="attnlib-heads"><div class="attnlib-down">{html.escape(title)}</div>{picture}</div>'

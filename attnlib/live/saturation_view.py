@@ -62,7 +62,7 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
     def render(d_k):
         panels = []
         for title, panel in at(d_k).items():
-            content = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
+            content = [f'<g transform="translate({LEFT} 0)">{_draw_panel(title, panel)}</g>']
             words = f"softmax going flat, {title}", _words(d_k, title, panel)
             panels.append((LEFT + PANEL + APART, TOP + HIGH + 26, *words, content))
         return svg.beside(panels), {title: panel.weights for title, panel in at(d_k).items()}
@@ -110,7 +110,7 @@ def _line(values):
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(_x(LEADS).tolist(), _y(values).tolist(), strict=True))
 
 
-def _drawn(title, panel):
+def _draw_panel(title, panel):
     """Return a panel: the slope as an area, the weight as a line, and the queries as dots on it."""
     curve = _two(LEADS)[:, 0]
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import arguments, plot, svg
 from ..validation import ShapeError
-from .controls import integers, typed
+from .controls import integers, text_field
 from .view import LiveView
 from .weights import panel, readings
 
@@ -63,9 +63,9 @@ def sentence(
     >>> list(view.shown)
     ['layer 1, head 3']
     """
-    attend = _checked(attend)
+    attend = _validating(attend)
     tokens, weights = attend(arguments.text(text, "text"))
-    sliders = {"sentence": typed("sentence", text, continuous_update=False)}
+    sliders = {"sentence": text_field("sentence", text, continuous_update=False)}
     for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
         sliders[name] = integers(name, 1, last, arguments.whole(value, name, 1, last))
     now = {"text": text, "tokens": tokens}
@@ -79,7 +79,7 @@ def sentence(
         tokens, weights = attend(now["text"])
         shown, title = weights[layer - 1, head - 1], f"layer {layer}, head {head}"
         line = f'<div style="width:100%;min-height:1.1em">{problem}</div>'
-        return line + _drawn(title, shown, tokens, query, key), {title: shown}
+        return line + _draw_panel(title, shown, tokens, query, key), {title: shown}
 
     def static():
         maps = np.stack([weights[layer - 1, head - 1] for layer, head in still])
@@ -94,7 +94,7 @@ def sentence(
     return LiveView(sliders, render, static, **options)
 
 
-def _checked(function):
+def _validating(function):
     """Return a function that keeps what `function` returned for the last texts, and looks at it."""
     arguments.function(function, "attend", "attend(text)")
 
@@ -112,7 +112,7 @@ def _checked(function):
     return attend
 
 
-def _drawn(title, weights, tokens, query, key):
+def _draw_panel(title, weights, tokens, query, key):
     """Return the panel of one map over the tokens of a sentence, with the weights of the chosen token as bars."""
     n = len(tokens)
     row, column = (None if at is None or at >= n else at for at in (query, key))

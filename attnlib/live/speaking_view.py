@@ -159,7 +159,7 @@ class _Curve:
         points = " ".join(f"{self.x[stop.d_k]:g},{self.y(stop.loss[self.names[i]]):g}" for stop in held.stops)
         stroke = f'stroke="currentColor" stroke-width="2" stroke-dasharray="{DASHES[i]}"'
         x, y = LEFT + self.field + 18, 14 + 36 * i
-        name = svg.text(x + 30, y + 4, svg.cut(self.names[i], 8), size=13)
+        name = svg.text(x + 30, y + 4, svg.shorten(self.names[i], 8), size=13)
         return f'<polyline points="{points}" fill="none" {stroke}/><path d="M{x} {y}h24" {stroke}/>{name}'
 
     def point(self, stop):

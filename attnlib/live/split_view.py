@@ -126,7 +126,7 @@ def _labels(step, words, whole):
         if step.heads_first:
             labels.append(svg.text(LEFT + step.array.shape[-1] * SIDE + 10, top + 17, f"head {block + 1}"))
         for i, word in enumerate(words if whole else []):
-            labels.append(svg.text(LEFT - 6, top + i * HIGH + 17, svg.cut(word, 6), anchor="end"))
+            labels.append(svg.text(LEFT - 6, top + i * HIGH + 17, svg.shorten(word, 6), anchor="end"))
     return "".join(labels)
 
 

@@ -67,7 +67,7 @@ def words(content: str) -> str:
 def _draw(ax, parent, place, held):
     for element in parent:
         now = {**held, **{name: element.get(name) for name in HELD if element.get(name)}}
-        at = _moved(element.get("transform", "")) + place
+        at = _parse_transform(element.get("transform", "")) + place
         if element.get("visibility") == "hidden" or element.get("class") == "attnlib-down":
             continue
         if element.tag == "g":
@@ -85,7 +85,7 @@ def _next(ax):
     return len(ax.patches) + len(ax.texts) + len(ax.images)
 
 
-def _moved(transform):
+def _parse_transform(transform):
     numbers = [float(v) for v in re.findall(r"-?[\d.]+", transform)]
     if transform.startswith("rotate"):
         return Affine2D().rotate_deg_around(*numbers[1:], numbers[0])

@@ -67,7 +67,7 @@ def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
     [[1.0, 0.0], [0.38, 0.62], [0.27, 0.27], [0.22, 0.22]]
     """
     given = {"query": query, "key": key, "value": value}
-    query, key, value = (arguments.shaped(x, name, "(n, d)", "a row for each token") for name, x in given.items())
+    query, key, value = (arguments.array_of(x, name, "(n, d)", "a row for each token") for name, x in given.items())
     n = arguments.whole(len(query), "the number of tokens", 1, MOST)
     if key.shape != query.shape or value.shape != (n, 2):
         raise ShapeError(
@@ -140,7 +140,9 @@ class _Picture(NamedTuple):
         """Return the picture of tile number `t`: the map, what its rows carry, the arithmetic of one of them."""
         now, halves, low = self.steps[t - 1], [], TOP + len(self.scores) * CELL
         row = now.i + chosen
-        both = zip((self._map(t, now), self._carried(t, now)), self._told(now, row), self._cost(now), strict=True)
+        both = zip(
+            (self._map(t, now), self._rows_so_far(t, now)), self._arithmetic(now, row), self._cost(now), strict=True
+        )
         for k, (parts, sentences, cost) in enumerate(both):
             band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE[k]}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
             lines = [*sentences, *[""] * (4 - len(sentences)), cost]
@@ -175,7 +177,7 @@ class _Picture(NamedTuple):
                 parts.append(svg.text(*at, _short(score, 1), size=12, anchor="middle", bold=score == row.after[0]))
         return [*parts, svg.frame(LEFT + now.j * CELL - 2, TOP + now.i * CELL - 2, b * CELL + 4, b * CELL + 4, LINE)]
 
-    def _carried(self, t, now):
+    def _rows_so_far(self, t, now):
         """Return m, the factor, z and o of the rows of the tile, and the outputs of those that are done."""
         heads = ("largest", "old sums", "sum", "", "weighted values"), ("m", TIMES, "z", "", "o")
         parts = [
@@ -193,7 +195,7 @@ class _Picture(NamedTuple):
                 parts.append(svg.text(x, TOP + (r + 0.5) * CELL + 5, words, anchor="end", bold=bold))
         return parts
 
-    def _told(self, now, r):
+    def _arithmetic(self, now, r):
         """Spell out one row's arithmetic, in lines for the left half and for the right."""
         row = now.rows[r]
         (m, z, o), (new, total, sums) = row.before, row.after

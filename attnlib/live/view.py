@@ -26,7 +26,7 @@ from traitlets import TraitError
 from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
-from .frames import packed, stops_of
+from .frames import pack_stops, stops_of
 from .moving import moving_png
 from .still import figure as drawn_again
 from .still import words
@@ -64,20 +64,22 @@ class Picture(widgets.HTML):
     once the picture rests. No state that is saved then has a hole.
     """
 
-    _known, _holes, _rest = set(), "", None
+    _known: frozenset[str] = frozenset()  # the elements that the front end has by now
+    _holes = ""  # what is sent in place of `value` while a reader moves it
+    _rest: asyncio.TimerHandle | None = None  # sends the whole once nothing moves
 
     def show(self, picture: str, kept: Sequence[str], moved: bool) -> None:
         """Show a picture; `kept` are elements of it that may stay, `moved` tells that a reader waits for it."""
-        whole, holes, end, known, self._known = "", "", 0, self._known, set()
+        whole, holes, end, names = "", "", 0, set()
         for part in kept:
             at = picture.find(part[:99], end)  # to look for a long text takes longer
             if part and picture.startswith(part, at):
                 name, named, hole = _named_part(part)
                 whole += picture[end:at] + named
-                holes += picture[end:at] + (hole if name in known else named)
+                holes += picture[end:at] + (hole if name in self._known else named)
                 end = at + len(part)
-                self._known.add(name)
-        whole, holes = whole + picture[end:], holes + picture[end:]
+                names.add(name)
+        whole, holes, self._known = whole + picture[end:], holes + picture[end:], frozenset(names)
         if moved and holes != whole and sys.platform != "emscripten":
             with contextlib.suppress(RuntimeError):  # where no loop runs, nothing would send the whole later
                 later = asyncio.get_running_loop().call_later(RESTS, self.send_state, "value")
@@ -139,6 +141,7 @@ class LiveView(VBox):
         What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
     """
 
+    layout: Any  # of every widget; ipywidgets has no types
     hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
@@ -183,7 +186,8 @@ class LiveView(VBox):
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
-        self.layout.min_width = f"min({max((getattr(one, 'least', 0) for one in sliders.values()), default=0)}px, 100%)"
+        least = max((getattr(one, "least", 0) for one in sliders.values()), default=0)  # the track of the widest slider
+        self.layout.min_width = f"min({least}px, 100%)"
         first = "" if callable(still) else self.draw(**still or {})[0]
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
@@ -204,7 +208,7 @@ class LiveView(VBox):
             content, shown = self.draw()
         except Exception as error:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
-            content, shown = _told(error), self.shown
+            content, shown = _error_html(error), self.shown
         self._show(content, shown)
 
     def _show(self, content, shown):
@@ -214,7 +218,7 @@ class LiveView(VBox):
         # A change that comes from a front end is locked there until all of it is done.
         moved = any(getattr(part, "_property_lock", None) for part in (*self.sliders.values(), self.mouse))
         self.picture.show(f'<div class="attnlib-live" {attributes}>{content}</div>', self.kept, moved)
-        self.readout.value = self._chosen()
+        self.readout.value = self._line_below()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
@@ -230,12 +234,12 @@ class LiveView(VBox):
             if event["what"] == "key":  # nobody points at the cell: what was chosen is told
                 shown = event.get("shown")
                 self.readout.value = (
-                    self._tell(shown, event["i"], event["j"]) if shown else self._chosen(self._titles())
+                    self._tell(shown, event["i"], event["j"]) if shown else self._line_below(self._titles())
                 )
         elif event["what"] == "over":
             self.readout.value = self._tell(event["shown"], event["i"], event["j"])
         else:
-            self.readout.value = self._chosen()
+            self.readout.value = self._line_below()
 
     def choose(self, **chosen: int | None) -> None:
         """Choose by name what a click chooses: ``view.choose(query=2, key=0)``.
@@ -264,12 +268,12 @@ class LiveView(VBox):
     def name_of(self, picked: str, number: int) -> str:
         """Return what a page calls one of what a click chooses: a token, else its number from 1."""
         axis = ("query", "key").index(picked) if picked in ("query", "key") else None
-        return str(number + 1) if axis is None else _named(number, self._labels()[axis])
+        return str(number + 1) if axis is None else _token_name(number, self._labels()[axis])
 
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)
 
-    def _chosen(self, otherwise=None):
+    def _line_below(self, otherwise=None):
         """Return the line about the cell that is chosen, or `otherwise`: by default what a reader can do."""
         values = self._values()
         i, j = values.get("query"), values.get("key")
@@ -282,7 +286,7 @@ class LiveView(VBox):
         shown, (queries, keys, mask) = self.shown.get(title), self._labels()
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return self.hint
-        names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        names = [_token_name(x, labels) for x, labels in ((i, queries), (j, keys))]
         mask = mask.get(title) if isinstance(mask, dict) else mask
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
@@ -292,20 +296,20 @@ class LiveView(VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        png = self._moved(figure)
+        png = self._animated_png(figure)
         if png is None:  # the try may have left the figure at another value
             plt.close(figure)
             figure, text = self._still()
-            png = optimized(figure)
+            png = encode_png(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
         # As metadata, which every front end passes over. Only a page wants them, and they take seconds.
-        pictures = packed(self) if os.environ.get("ATTNLIB_PAGES") else None
+        pictures = pack_stops(self) if os.environ.get("ATTNLIB_PAGES") else None
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
         display_widget(self)
 
-    def _moved(self, figure):
+    def _animated_png(self, figure):
         """Return the animated still, or None; a browser's Python would take seconds for it."""
         if self._moving is None or sys.platform == "emscripten":
             return None
@@ -324,17 +328,19 @@ def _named_part(part):
     return name, part.replace(" ", f' data-part="{name}" ', 1), f'<{tag} data-hole="{name}"></{tag}>'
 
 
-def _told(error):
+def _error_html(error):
     """Return an error for the picture: our words alone, and of a reader's own function where it failed."""
     if isinstance(error, TypeError | ValueError) and ". Fix: " in str(error):
         return f"<div>{html.escape(str(error), quote=False)}</div>"
     return f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
 
 
-def _named(number, labels):
+def _token_name(number, labels):
     """Return a token's number, and its label where that says more."""
     return (
-        str(number) if labels is None or labels[number] == str(number) else f"{number} “{svg.cut(labels[number], 24)}”"
+        str(number)
+        if labels is None or labels[number] == str(number)
+        else f"{number} “{svg.shorten(labels[number], 24)}”"
     )
 
 
@@ -346,7 +352,7 @@ def _readouts(sliders):
     )
 
 
-def optimized(figure: Any) -> bytes:
+def encode_png(figure: Any) -> bytes:
     """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.

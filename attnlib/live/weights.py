@@ -81,7 +81,7 @@ def weights_view(
     (4, 4)
     """
     still, row = arguments.several(still, "still"), None if row is None else arguments.whole(row, "row", 0)
-    maps_at, controls = _checked(weights_at, values), _sliders(values, still, start, label)
+    maps_at, controls = _validating(weights_at, values), _sliders(values, still, start, label)
     (name, *others), still = controls, list(dict.fromkeys(still))
     queries, keys = arguments.labels(queries, "queries"), arguments.labels(keys, "keys")
     attn_mask = None if attn_mask is None else arguments.mask(attn_mask)
@@ -119,7 +119,7 @@ def weights_view(
     return view
 
 
-def _checked(weights_at, names):
+def _validating(weights_at, names):
     """Return a function that looks at what `weights_at` returns."""
     arguments.function(weights_at, "weights_at", f"weights_at({', '.join(names)})")
 
@@ -276,7 +276,7 @@ def in_words(values: Mapping[str, float]) -> str:
 def _weights(title, weights):
     weights = arguments.to_array(weights, f"weights of {title!r}")
     weights = weights[None] if weights.ndim == 1 else weights
-    return arguments.shaped(weights, f"weights of {title!r}", "(n_q, n_k)", "pick one head and one sequence")
+    return arguments.array_of(weights, f"weights of {title!r}", "(n_q, n_k)", "pick one head and one sequence")
 
 
 def _format(value, places=2):

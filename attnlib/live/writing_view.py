@@ -64,8 +64,8 @@ def writing(
     """
     vocabulary, longest = _words(vocabulary), arguments.whole(longest, "longest", 1, LONGEST)
     d_k, seed = arguments.whole(d_k, "d_k", 1, 1024), arguments.whole(seed, "seed", 0)
-    model = lru_cache(maxsize=512)(_checked(next_word, len(vocabulary)))
-    tokens_at = lru_cache(maxsize=64)(lambda *chosen: _written(model, vocabulary, longest, *chosen))
+    model = lru_cache(maxsize=512)(_validating(next_word, len(vocabulary)))
+    tokens_at = lru_cache(maxsize=64)(lambda *chosen: _write_sentence(model, vocabulary, longest, *chosen))
     now: dict[str, Any] = {}
 
     def render(step, temperature, d_k, draw, key=None):
@@ -109,7 +109,7 @@ def _words(vocabulary):
     return vocabulary
 
 
-def _checked(next_word, size):
+def _validating(next_word, size):
     """Return a function that looks at what `next_word` returns."""
     arguments.function(next_word, "next_word", "next_word(tokens, d_k)")
 
@@ -144,7 +144,7 @@ class _Writing(LiveView):
         return super()._tell(title, i, j).replace("query", "head row", 1)
 
 
-def _written(model, vocabulary, longest, temperature, d_k, draw):
+def _write_sentence(model, vocabulary, longest, temperature, d_k, draw):
     """Return the tokens of a whole sentence; a word is the one in whose share of 0..1 a random number falls."""
     tokens, chance = (START,), np.random.default_rng(draw).random(longest + 1)
     while len(tokens) <= longest and tokens[-1] != END:
@@ -189,7 +189,7 @@ def _heads(names, maps, tokens, key):
     high = ROW * len(maps)
     elements = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
     elements += [
-        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(token), anchor="end", turn=-50)
+        svg.text(LEFT + CELL * j + 21, high + 16, svg.shorten(token), anchor="end", turn=-50)
         for j, token in enumerate(tokens)
     ]
     cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
@@ -215,7 +215,7 @@ def _bars(p, vocabulary, taken):
     elements = [svg.tag(10, -10, "the next word", NEXT, anchor="start")]
     for i, word in enumerate(_likely(p)):
         y, name = ROW * i, vocabulary[word]
-        elements.append(svg.text(NAME - 8, y + 17, svg.cut(name, 8), anchor="end", bold=name == taken))
+        elements.append(svg.text(NAME - 8, y + 17, svg.shorten(name, 8), anchor="end", bold=name == taken))
         hover = html.escape(f"{name}: {svg.exact(p[word])}")
         elements.append(
             f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{NEXT}">'

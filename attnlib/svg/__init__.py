@@ -11,7 +11,6 @@ from .parts import (
     TIMES,
     beside,
     colour_bar,
-    cut,
     decimals,
     exact,
     frame,
@@ -21,7 +20,8 @@ from .parts import (
     maths,
     matrix,
     picture,
-    signed,
+    shorten,
+    signed_map,
     tag,
     target,
     text,
@@ -29,5 +29,5 @@ from .parts import (
 )
 from .ribbon_row import HIGH as RIBBONS_HIGH
 from .ribbon_row import describe as describe_row
-from .ribbon_row import named, ribbons
+from .ribbon_row import key_name, ribbons
 from .tokens import length, starts_word, visible

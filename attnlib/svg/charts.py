@@ -9,7 +9,7 @@ import numpy as np
 from .. import arguments
 from ..colours import INK, KEY, LINE, NOT_FINITE, QUERY, levels, palette
 from . import parts
-from .parts import LARGE, cut, exact, frame, picture, tag, target, text
+from .parts import LARGE, exact, frame, picture, shorten, tag, target, text
 
 CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
@@ -176,7 +176,7 @@ def _labels(weights, queries, keys):
 
 def _spacing(keys, cell):
     """Return (a label at every so many tokens, whether they are slanted, room below for them and the axis name)."""
-    longest = max(parts.width(cut(key)) for key in keys)
+    longest = max(parts.width(shorten(key)) for key in keys)
     every = math.ceil((LINE_HEIGHT + 1) / cell)  # columns want more room than rows
     slanted = cell * every < longest + 4
     if slanted and all(key.isdecimal() for key in keys):  # fewer of them, upright
@@ -188,7 +188,7 @@ def _spacing(keys, cell):
 def _layout(shape, queries, keys, side):
     n_q, n_k = shape
     cell = min(cell_side(side, max(n_q, n_k)), LARGEST_CELL)
-    left = 34 + round(min(max(parts.width(cut(query)) for query in queries), 80))
+    left = 34 + round(min(max(parts.width(shorten(query)) for query in queries), 80))
     fits = (PHONE - left) // n_k
     cell = fits if WITH_NUMBER <= fits < cell else cell
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
@@ -200,15 +200,15 @@ def _axis_labels(place, queries, keys, row_name="query"):
     left, cell = place.left, place.cell
     below = TOP + place.height
     elements = [
-        text(left - 6, round(TOP + (i + 0.5) * cell + 4), cut(queries[i]), anchor="end")
+        text(left - 6, round(TOP + (i + 0.5) * cell + 4), shorten(queries[i]), anchor="end")
         for i in range(0, len(queries), max(1, math.ceil(LINE_HEIGHT / cell)))
     ]
     for j in range(0, len(keys), math.ceil(SLANTED / cell) if place.slanted else place.every):
         x = round(left + (j + 0.5) * cell)
         if place.slanted:
-            elements.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
+            elements.append(text(x + 4, below + 14, shorten(keys[j]), anchor="end", turn=-50))
         else:
-            elements.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
+            elements.append(text(x, below + 16, shorten(keys[j]), anchor="middle"))
     name = "keys (columns)" if queries else "keys"  # bars have no rows
     elements.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, name, KEY))
     if queries:

@@ -14,7 +14,7 @@ import numpy as np
 from ..colours import KEY, LINE, QUERY, VALUE
 from . import parts
 from .charts import CELLS, _spacing, cell_side
-from .parts import TIMES, cut, frame, tag, target, text, width
+from .parts import TIMES, frame, shorten, tag, target, text, width
 
 WIDE, LEAST = 852, 0.918  # pixels of the picture at most, and the share to which it may shrink: numbers keep 11
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
@@ -87,7 +87,7 @@ def _with_cells(side, maps, queries, keys, features):
     v_high = max(v_high, LINE_HIGH) if n_k * LINE_HIGH <= FEATURES else v_high  # a label at each row
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
     first = next(iter(maps))
-    places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))
+    places, arrows, x = {}, [], 20 + round(max(width(shorten(label, LETTERS)) for label in queries))
 
     def stand(name, columns, wide, words=None):
         nonlocal x
@@ -109,8 +109,8 @@ def _with_cells(side, maps, queries, keys, features):
     over = places[first], places["output"]
     places["key"] = Place(over[0].x, y - NEAR - round(d_k * k_high), d_k, n_k, side, k_high)
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
-    wide = 4 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
-    past_keys = places["key"].x + _captioned("keys", "K^T", d_k, n_k)
+    wide = 4 + max(x, places["value"].x + _caption_width("values", "V", n_k, d_v))
+    past_keys = places["key"].x + _caption_width("keys", "K^T", d_k, n_k)
     high = y + n_q * side + 38
     # What is too wide for one line on most screens would stand too high on two: it scrolls as one.
     ends = [at + ARROW + round(width(words)) - 6 for words, at, *_ in arrows]  # frames are wider than matrices
@@ -127,7 +127,7 @@ def _above(name, at):
     return at.y - (29 if name == "key" else 9)
 
 
-def _captioned(role, symbol, rows, columns):
+def _caption_width(role, symbol, rows, columns):
     """Return the width of the caption of K^T or V."""
     return round(width(role) + width(f"{symbol} {rows} {TIMES} {columns}")) + 24
 
@@ -186,7 +186,7 @@ def _cells(values, at, span, options):
     return parts.image(values, at.wide, **sizes, tint=options.get("tint"), blocked=options.get("blocked"))
 
 
-def named(name):
+def matrix_name(name):
     """Return what a matrix without a role is called: a step as the trace has it, in words."""
     return "tokens" if name == "x" else name.replace("_", " ")
 
@@ -200,7 +200,7 @@ def _caption(name, at):
         role, symbol, colour = ("keys", "K^T", KEY) if name == "key" else ("values", "V", VALUE)
         wide, y = round(width(role)) + 8, _above(name, at)
         return tag(at.x, y, role, colour, anchor="start") + text(at.x + wide + 8, y, f"{symbol}  {shape}", math=True)
-    title = text(middle, at.bottom + 18, named(name), bold=True, anchor="middle")
+    title = text(middle, at.bottom + 18, matrix_name(name), bold=True, anchor="middle")
     return title + _small(middle, at.bottom + 34, f"X  {shape}" if name == "x" else shape)
 
 
@@ -230,17 +230,17 @@ def _target(name, at):
 def _labels(place, keys):
     """Yield the labels of K^T; keys that are wider than their columns have theirs beside V alone."""
     k = place.places["key"]
-    every, slanted, _ = _spacing([cut(key, LETTERS) for key in keys], k.wide)
+    every, slanted, _ = _spacing([shorten(key, LETTERS) for key in keys], k.wide)
     for j in () if slanted else range(0, k.columns, every):
-        yield k.x, text(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), anchor="middle")
+        yield k.x, text(round(k.x + (j + 0.5) * k.wide), k.y - 6, shorten(keys[j], LETTERS), anchor="middle")
 
 
-def _chosen(place, queries, keys, i, j):
+def _selected_labels(place, queries, keys, i, j):
     """Return the labels of the query and the key that are chosen, on plates, and those of the other rows."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
-    elements = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY))]
+    elements = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, shorten(keys[j], LETTERS), KEY))]
     for at, labels, row, colour in ((first, queries, i, QUERY), (v, keys, j, VALUE)):
-        words = cut(labels[row], LETTERS)
+        words = shorten(labels[row], LETTERS)
         plate = tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")
         elements.append((at.x, "".join(_beside(at, labels, row)) + plate))
     return elements
@@ -253,7 +253,7 @@ def _beside(at, labels, chosen):
     """
     for i in range(0, at.rows, math.ceil(14 / at.high)):
         hidden = ' visibility="hidden"' if abs(i - chosen) * at.high < 16 else ""
-        yield f"<g{hidden}>{text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor='end')}</g>"
+        yield f"<g{hidden}>{text(at.x - 8, _middle(at, i), shorten(labels[i], LETTERS), anchor='end')}</g>"
 
 
 def _first(place):
@@ -287,7 +287,13 @@ def lit(place, queries, keys, i, j, c):
     rows = [(at[name].x, at[name].frame(i)) for name in at if name not in ("key", "value")]
     cells = [(at[name].x, at[name].frame(i, j, KEY)) for name in at if name not in TINTS]
     made = [(at[name].x, at[name].frame(row, c, VALUE)) for name, row in (("value", None), ("output", i))]
-    return [*rows, (at["key"].x, at["key"].frame(None, j, KEY)), *cells, *made, *_chosen(place, queries, keys, i, j)]
+    return [
+        *rows,
+        (at["key"].x, at["key"].frame(None, j, KEY)),
+        *cells,
+        *made,
+        *_selected_labels(place, queries, keys, i, j),
+    ]
 
 
 def steps_table(rows, keys, j, wide):
@@ -301,7 +307,7 @@ def steps_table(rows, keys, j, wide):
     side = min(72, (wide - NAME - SUM) // n)
     elements = []
     for k in range(first, first + n):
-        x, words = NAME + (k - first + 0.5) * side, cut(keys[k], max(2, min(LETTERS, side // 8)))
+        x, words = NAME + (k - first + 0.5) * side, shorten(keys[k], max(2, min(LETTERS, side // 8)))
         elements.append(tag(x, 13, words, KEY) if k == j else text(x, 13, words, anchor="middle"))
     right = NAME + n * side
     if n < len(keys):

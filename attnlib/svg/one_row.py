@@ -48,11 +48,11 @@ def numbers(example, W_O, trace, names, root):
     )
     exp, added = np.exp(scaled), output @ W_O
     total = f"({' + '.join(map(_plain, exp))})"
-    numbers = {"x": [_told(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}
-    numbers["query"] = _projected(f"query of {words[names.row]}", own, example.W_Q, names.features, names.asked)
+    numbers = {"x": [_number(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}
+    numbers["query"] = _project(f"query of {words[names.row]}", own, example.W_Q, names.features, names.asked)
     for k, word in enumerate(words):
-        numbers[f"key {k}"] = _projected(f"key of {word}", x[k], example.W_K, names.features, names.asked)
-        numbers[f"value {k}"] = _projected(f"value of {word}", x[k], example.W_V, names.features, names.given)
+        numbers[f"key {k}"] = _project(f"key of {word}", x[k], example.W_K, names.features, names.asked)
+        numbers[f"value {k}"] = _project(f"value of {word}", x[k], example.W_V, names.features, names.given)
         steps = {
             "scores": (f"score of {word}", scores[k], _terms(trace.query[0], trace.key[k])),
             "scaled_scores": ("divided", scaled[k], f"{_plain(scores[k])} / {root}"),
@@ -60,19 +60,19 @@ def numbers(example, W_O, trace, names, root):
             "weights": (f"weight of {word}", weights[k], f"{_plain(exp[k])} / {total}", 3),
         }
         for part, number in steps.items():
-            numbers.setdefault(part, []).append(_told(*number))
+            numbers.setdefault(part, []).append(_number(*number))
     numbers["output"] = [
-        _told(name, output[c], _terms(weights.round(4), trace.value[:, c]), 3) for c, name in enumerate(names.given)
+        _number(name, output[c], _terms(weights.round(4), trace.value[:, c]), 3) for c, name in enumerate(names.given)
     ]
     for c, (f, was, more) in enumerate(zip(names.features, own, added, strict=True)):
         how = f"{_terms(output.round(4), W_O[:, c])}, by W_O"
-        numbers.setdefault("added", []).append(_told(f"added to {f}", more, how))
-        numbers.setdefault("kept", []).append(_told(f"{f}, as it was", was))
-        numbers.setdefault("after", []).append(_told(f"{f} now", was + more, f"{_plain(was)} + {_plain(more)}"))
+        numbers.setdefault("added", []).append(_number(f"added to {f}", more, how))
+        numbers.setdefault("kept", []).append(_number(f"{f}, as it was", was))
+        numbers.setdefault("after", []).append(_number(f"{f} now", was + more, f"{_plain(was)} + {_plain(more)}"))
     return numbers
 
 
-def _told(what, value, how="", places=None):
+def _number(what, value, how="", places=None):
     shown = _plain(float(value)) if places is None else f"{value:.{places}f}"
     return Number(float(value), shown, f"{what}: {shown}" + (f" = {how}" if how else ""))
 
@@ -83,11 +83,11 @@ def _terms(left, right):
     return " + ".join(f"{a:.4g}·{f'({b:.4g})' if b < 0 else f'{b:.4g}'}" for a, b in pairs)
 
 
-def _projected(what, vector, matrix, features, columns):
+def _project(what, vector, matrix, features, columns):
     """Return a word times a matrix: of its features those that are not 0 are told."""
     held = [f for f in range(len(vector)) if vector[f]]
     return [
-        _told(f"{what}, {name}", total, " + ".join(f"{features[f]} {vector[f]:g}·{matrix[f, c]:g}" for f in held))
+        _number(f"{what}, {name}", total, " + ".join(f"{features[f]} {vector[f]:g}·{matrix[f, c]:g}" for f in held))
         for c, (name, total) in enumerate(zip(columns, vector @ matrix, strict=True))
     ]
 
@@ -119,7 +119,7 @@ class OneRow:
         words = f"The row of {self.word}: {', '.join(STAGES[:stage])}. {'; '.join(sums)}"
         return parts.picture(self.at.wide, self.at.high, title, words, elements, at=place)
 
-    def _put(self, stage, *elements):
+    def _add(self, stage, *elements):
         self.filled[stage].extend(elements)
 
     def _centre(self, k, of=0):
@@ -140,7 +140,7 @@ class OneRow:
             words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)
             opening = f"<g><title>{escape(number.how)}</title>{box}{tint}"
             faint = f'<g opacity="{FAINT if zero else 1}">{words}</g></g>'
-            self._put(stage, f'{opening}{box} fill="none" {edge}/>{faint}')
+            self._add(stage, f'{opening}{box} fill="none" {edge}/>{faint}')
         clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}
         self.targets[stage].append(target(x, y, wide * count, high, **clicks))
         waits = [(x + 1, wide * count - 2)] if line else [(x + (j + 0.5) * wide - 22, 44) for j in range(count)]
@@ -155,14 +155,14 @@ class OneRow:
         x, y = (self.at.left, y - 6) if self.at.above else (20, y + (10 if small else 15))
         right = x + parts.width(words) + (14 if colour else 8)
         place = (right, y) if self.at.above else (x, y + 13 + 3 * bool(colour))
-        self._put(0, tag(x, y, words, colour, anchor="start") if colour else text(x, y, words, bold=True))
-        self._put(stage, f'<g opacity="{FAINT}">{text(*place, small, size=12, math=True)}</g>')
+        self._add(0, tag(x, y, words, colour, anchor="start") if colour else text(x, y, words, bold=True))
+        self._add(stage, f'<g opacity="{FAINT}">{text(*place, small, size=12, math=True)}</g>')
 
     def _vector(self):
         """Draw the vector, and the rail that carries it unchanged to where something is added to it."""
         at, end, rail = self.at, self.at.sums[1] + 11, 6 if self.at.above else 9
         down = f"M{at.left if at.above else 16} {at.x + 12}H{rail}V{end}h4"
-        self._put(0, f'<path d="{down}" fill="none" stroke="{LINE}" stroke-width="3"/>', _tip(rail + 11, end, 1, 0))
+        self._add(0, f'<path d="{down}" fill="none" stroke="{LINE}" stroke-width="3"/>', _tip(rail + 11, end, 1, 0))
         self._label(at.x + 2 - 12 * at.above, self.word, "before")
         self._names(at.x - 4, "x")
         self._cells(0, "x", at.left, at.x, self.columns[1])
@@ -171,11 +171,11 @@ class OneRow:
         """Write the features over their columns; those that say nothing here are faint."""
         for f, name in enumerate(self.names.features):
             faint = FAINT if abs(self.numbers[part][f].value) < ZERO else 1
-            self._put(0, f'<g opacity="{faint}">{_middle(self._centre(f, 1), y, name, 12)}</g>')
+            self._add(0, f'<g opacity="{faint}">{_middle(self._centre(f, 1), y, name, 12)}</g>')
 
     def _query_and_keys(self):
         at, wide, (x, y) = self.at, self.at.key_cell * len(self.names.asked), self.at.query
-        self._put(0, f'<path d="M{6 if at.above else 9} {y + 12}H{x}" stroke="{QUERY}" stroke-width="3"/>')
+        self._add(0, f'<path d="M{6 if at.above else 9} {y + 12}H{x}" stroke="{QUERY}" stroke-width="3"/>')
         head = (x + wide + 8, y + 17) if at.above else (x, at.head)
         self._vector_of(1, "query", self.word, QUERY, head, x, y)
         for k, word in enumerate(self.names.words):
@@ -186,10 +186,10 @@ class OneRow:
         """Draw a query or a key, its role and word, and the names of the features that are not 0 in it."""
         role = part.split()[0]
         beside = text(head[0] + parts.width(role) + 12, head[1], word, size=15, bold=True)
-        self._put(0, tag(*head, role, colour, anchor="start"), beside)
+        self._add(0, tag(*head, role, colour, anchor="start"), beside)
         self._cells(stage, part, x, y, self.at.key_cell, colour=colour)
         held = ", ".join(name for name, n in zip(self.names.asked, self.numbers[part], strict=True) if n.value)
-        self._put(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
+        self._add(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
 
     def _steps(self, root):
         """Draw the scores and what becomes of them; a bar below a score is as long as it is large."""
@@ -202,22 +202,22 @@ class OneRow:
             self._cells(stage, part, at.left, y - 1, self.columns[0], 19, line=0, bold=large, size=15 if large else 14)
             for k, number in enumerate(self.numbers[part] if part.endswith("scores") else ()):
                 long = abs(number.value) * at.unit
-                self._put(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
+                self._add(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
 
     def _ribbons(self):
         """Draw the weights as bars, gray from there to the values, green into the output."""
         at, given = self.at, self.names.given
         middle = self._centre(len(self.names.features) // 2, 1) - at.output_cell / 2
         top, low, end, left = at.steps[-1] + 30, at.value + 24, at.output - 6, middle - at.full / 2
-        self._put(5, f'<rect x="{left:g}" y="{end}" width="{at.full}" height="6" fill="{VALUE}"/>')
+        self._add(5, f'<rect x="{left:g}" y="{end}" width="{at.full}" height="6" fill="{VALUE}"/>')
         for k, number in enumerate(self.numbers["weights"]):
             wide, m, x = number.value * at.full, (low + end) / 2, self._centre(k)
             a, b, right = x - wide / 2, x + wide / 2, left + wide
-            self._put(4, _bar(a, top - 10, wide, 10), _bar(a, top, wide, at.value - top, 0.35))
+            self._add(4, _bar(a, top - 10, wide, 10), _bar(a, top, wide, at.value - top, 0.35))
             brings = any(n.value for n in self.numbers[f"value {k}"])
             look = f'fill="{VALUE}" opacity="0.4"' if brings else f'fill="none" stroke="{LINE}"'
             down = f"M{a:.1f} {low}C{a:.1f} {m} {left:.1f} {m} {left:.1f} {end}H{right:.1f}"
-            self._put(5, f'<path d="{down}C{right:.1f} {m} {b:.1f} {m} {b:.1f} {low}Z" {look}/>')
+            self._add(5, f'<path d="{down}C{right:.1f} {m} {b:.1f} {m} {b:.1f} {low}Z" {look}/>')
             left, x = right, x - at.value_cell * len(given) / 2
             self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
         # Ribbons pass behind it: on a narrow page the plate holds all of it.
@@ -227,7 +227,7 @@ class OneRow:
         self._label(at.output, "output", "" if at.above else " ".join(takes))
         for k, words in enumerate(takes if at.above else ()):  # ribbons cross what stands above the output
             place = middle + at.output_cell * len(given) / 2 + 6, at.output + 10 + 13 * k
-            self._put(0, f'<g opacity="{FAINT}">{text(*place, words, size=12)}</g>')
+            self._add(0, f'<g opacity="{FAINT}">{text(*place, words, size=12)}</g>')
         look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.output_cell * len(given) / 2
         self._cells(5, "output", x, at.output, at.output_cell, 25, **look)
         self.middle = middle
@@ -241,7 +241,7 @@ class OneRow:
             to, y, end = self._centre(f, 1), at.output + 26, at.names - 13
             bend = f"M{x:g} {y}C{x:g} {(y + end) / 2 + 3} {to:g} {(y + end) / 2 - 3} {to:g} {end - 4}"
             arrow = f'<path d="{bend}" fill="none" stroke="{VALUE}" stroke-width="2"/>'
-            self._put(6, arrow, _tip(to, end + 1, 0, 1, VALUE))
+            self._add(6, arrow, _tip(to, end + 1, 0, 1, VALUE))
         rows = (
             ("added", 6, "added", VALUE),
             ("kept", 0, f"+ {self.word}", None),
@@ -251,7 +251,7 @@ class OneRow:
             self._label(y - 18 * (at.above and part == "added"), words)
             self._cells(stage, part, at.left, y, wide, 21, colour=colour, bold=part == "after")
         y = at.sums[2] - (19 if at.above else 2)
-        self._put(0, f'<path d="M{at.left} {y}H{at.left + at.across}" stroke="currentColor"/>')
+        self._add(0, f'<path d="M{at.left} {y}H{at.left + at.across}" stroke="currentColor"/>')
 
     def _axis(self, name, ends):
         """Draw one feature on a line between the words that have least and most of it, and the arrow that is added."""
@@ -261,16 +261,16 @@ class OneRow:
         left, long = at.left + 38, at.across - 76
         begun, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
         self._label(y - 12, name, "" if at.above else "on a line")
-        self._put(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
+        self._add(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
         marks = (*((v, w) for v, w in ends), (was, self.word))
         for x, (value, word) in zip((left, left + long, begun), marks, strict=True):
-            self._put(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
+            self._add(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
         way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
         change = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
         shaft = _bar(min(begun, to), y - 3, max(abs(to - begun) - 8, 0), 6, colour=VALUE)
-        self._put(6, shaft, _tip(to, y, way, 0, VALUE))
-        self._put(6, text(at.left + at.across, y - 13, change, bold=True, anchor="end"))
-        self._put(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
+        self._add(6, shaft, _tip(to, y, way, 0, VALUE))
+        self._add(6, text(at.left + at.across, y - 13, change, bold=True, anchor="end"))
+        self._add(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
 def _middle(x, y, words, size=14):

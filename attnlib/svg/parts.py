@@ -125,10 +125,10 @@ def maths(words, markup="svg"):
     return SYMBOL.sub(symbol, html.escape(words, quote=False))
 
 
-def cut(label, length=LABEL):
+def shorten(label, length=LABEL):
     """Return a label of at most `length` characters.
 
-    >>> cut("internationalisation")
+    >>> shorten("internationalisation")
     'internati…'
     """
     return label if len(label) <= length else label[: length - 1] + "…"
@@ -269,7 +269,7 @@ def matrix(
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
-    painted = _painted(scale, tint, 0.06 if clear else 0)
+    painted = _paint_levels(scale, tint, 0.06 if clear else 0)
     hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
@@ -299,7 +299,7 @@ def outline(wide, high):
     return f'<path d="M0 0h{wide:g}v{high:g}h{-wide:g}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
 
 
-def _painted(scale, tint, least):
+def _paint_levels(scale, tint, least):
     """Return for each level (fill, ink); a tint covers what is below it, at `least` so much."""
     shades = palette(tint)
     if tint is None:
@@ -346,7 +346,7 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
         pixels[..., 3] = level if tint else 255
         pixels[~finite] = *rgb(NOT_FINITE), 255
         if blocked is not None:
-            pixels[blocked, :3] = colours.striped(*np.nonzero(blocked))
+            pixels[blocked, :3] = colours.stripe_pixels(*np.nonzero(blocked))
         png = _png(Image.fromarray(pixels if tint else pixels[..., :3]), size)
     return f'<g class="attnlib-tint">{_pale(wide, tall)}{png}</g>' if tint else png
 
@@ -362,10 +362,10 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 
-def signed(values, side, high, most):
+def signed_map(values, side, high, most):
     """Return keys as one PNG: orange above zero, slate below, full at `most`; zero is clear and shows the page.
 
-    >>> signed(np.array([[1.0, -1.0]]), 10, 8, 1.0)[:29]
+    >>> signed_map(np.array([[1.0, -1.0]]), 10, 8, 1.0)[:29]
     '<image width="20" height="8" '
     """
     strength = np.rint(15 * np.minimum(abs(values) / most, 1) ** 0.6).astype(np.uint8)

@@ -53,9 +53,9 @@ def line(words, nexts):
     ('The', 'cat')
     """
     for shown in range(min(len(words), 2 * MOST), 0, -1):
-        groups = grouped(len(words), shown)
+        groups = group_tokens(len(words), shown)
         for size in np.arange(LARGEST, SMALLEST - 0.5, -0.5):
-            made, end = _set(words, groups, nexts, float(size))
+            made, end = _set_line(words, groups, nexts, float(size))
             if end <= WIDE - MARGIN:
                 aside = (WIDE - MARGIN - end) / 2
                 return made._replace(centres=tuple(x + aside for x in made.centres), blank=made.blank + aside)
@@ -69,17 +69,17 @@ def column(words):
     >>> column(("The", " cat", " sat")).centres
     (76, 101, 126)
     """
-    groups = grouped(len(words), min(len(words), MOST))
-    shown = [_written(words, group, BRIEF) for group in groups]
+    groups = group_tokens(len(words), min(len(words), MOST))
+    shown = [_token_or_dots(words, group, BRIEF) for group in groups]
     centres = [TOP + STEP * i for i in range(len(groups))]
     widths = [round(length(word, 15), 1) for word in shown]
     return Line(15, tuple(shown), tuple(groups), tuple(centres), tuple(widths), centres[-1] + STEP + 6, STEP, True)
 
 
-def grouped(n, shown):
+def group_tokens(n, shown):
     """Return the tokens of each place where `shown` of `n` have room.
 
-    >>> grouped(3, 3), grouped(5, 3)
+    >>> group_tokens(3, 3), group_tokens(5, 3)
     ([(0,), (1,), (2,)], [(0,), (1, 2, 3), (4,)])
     """
     left, groups = n - shown, [(i,) for i in range(n)]
@@ -87,21 +87,21 @@ def grouped(n, shown):
     return [(0,), tuple(range(1, left + 2)), *groups[left + 2 :]] if left else groups
 
 
-def _written(words, group, letters):
+def _token_or_dots(words, group, letters):
     """Return what stands at a place: its token, or dots."""
-    return parts.cut(visible(words[group[0]]), letters) if len(group) == 1 else "…"
+    return parts.shorten(visible(words[group[0]]), letters) if len(group) == 1 else "…"
 
 
-def _set(words, groups, nexts, size):
+def _set_line(words, groups, nexts, size):
     """Return the line at a size of its letters, and where it ends."""
     x, shown, centres, widths = MARGIN, [], [], []
     for group in groups:
-        word = _written(words, group, LETTERS)
+        word = _token_or_dots(words, group, LETTERS)
         wide = length(word, size)
         x += (GAP if shown and (starts_word(words[group[0]]) or len(group) > 1) else 0.06) * size
         shown, centres, widths = [*shown, word], [*centres, round(x + wide / 2, 1)], [*widths, round(wide, 1)]
         x += wide
-    box = max(BLANK, *(round(length(parts.cut(visible(word), LETTERS), size * 1.1)) + 14 for word in nexts))
+    box = max(BLANK, *(round(length(parts.shorten(visible(word), LETTERS), size * 1.1)) + 14 for word in nexts))
     blank = round(max(x, centres[-1] + BAND[0] / 2) + GAP * size, 1)
     return Line(size, tuple(shown), tuple(groups), tuple(centres), tuple(widths), blank, box), blank + box
 
@@ -130,11 +130,11 @@ def ribbons(
     brief = setting.replace("divided by", "÷") if narrow else setting
     answer.append(text(MARGIN, 58 if narrow else 40, brief, size=12, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
-    pieces = [] if waits else [_staged(answer, "stage", now)]
+    pieces = [] if waits else [_group_of_stage(answer, "stage", now)]
     pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
     at = (MARGIN, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
     first = text(*at[:2], "Guess first. Then you see where it looks.", size=14 - narrow, anchor=at[2])
-    pieces.append(_staged([first], "waits", now))
+    pieces.append(_group_of_stage([first], "waits", now))
     pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
     description = asked or f"{verdict} {setting}. {describe(words, weights, query)} Next word: " + ", ".join(
@@ -145,7 +145,7 @@ def ribbons(
     return parts.picture(*size, "where a word looks, and the next word", description, pieces, **options)
 
 
-def _staged(pieces, name, now, stage=1):
+def _group_of_stage(pieces, name, now, stage=1):
     """Return what stands from a stage on, or with "waits" what stands before it; `now` is None without stages."""
     if now is None:
         return "".join(pieces) if name == "stage" else ""
@@ -161,7 +161,7 @@ def _headline(place, verdict, guesses, guess):
     for k, said in enumerate(guesses, 1):
         both = [f"You said {said}.", verdict] if place.narrow else [f"You said {said}. {verdict}"]
         lines = [text(MARGIN, 20 + 19 * i, words, size=size, bold=True) for i, words in enumerate(both)]
-        yield _staged([_staged(lines, "waits", guess, k + 1)], "stage", guess, k)
+        yield _group_of_stage([_group_of_stage(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 
 def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
@@ -173,7 +173,9 @@ def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
     asks, falling = mark(query, visible(words[query])), sorted(range(len(words)), key=lambda j: -weights[j])
     far = [j for j in falling if j not in (0, query) and weights[j] >= NUMBERED][:2]
     units = " of its attention", ""
-    others = ", ".join(f"at {named(words, j, mark)} with {weights[j]:.2f}{u}" for j, u in zip(far, units, strict=False))
+    others = ", ".join(
+        f"at {key_name(words, j, mark)} with {weights[j]:.2f}{u}" for j, u in zip(far, units, strict=False)
+    )
     rest = f"{weights[0]:.2f} on the first word, {weights[query]:.2f} on itself"
     if not query:
         return f"{asks} has only itself to look at."
@@ -183,7 +185,7 @@ def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
     return f"{asks} {rests}{rest}{'; it looks ' * bool(far)}{others}."
 
 
-def named(words, j, mark):
+def key_name(words, j, mark):
     """Return a key; where the word stands twice, which of them."""
     same = [i for i, word in enumerate(words) if word.strip() == words[j].strip()]
     which = f"the {ORDER[same.index(j)]} " if len(same) > 1 and same.index(j) < len(ORDER) else ""
@@ -244,7 +246,7 @@ def _words(place, looking, now):
             style = ' style="fill:#000000"' if j == marked else ""
             shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"{style}'
             words.append(f"{shape}>{escape(word)}</text>")
-        yield _staged(words, name, now)
+        yield _group_of_stage(words, name, now)
     if place.narrow:
         yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
     else:
@@ -282,7 +284,7 @@ def _answer(place, word, p):
     word, x, y, anchor = visible(word), place.blank + place.box / 2, _at(place, 0)[1], "middle"
     if place.narrow:
         x, y, anchor = EDGE - 6, place.blank + 5, "end"
-    word = parts.cut(word, BRIEF if place.narrow else LETTERS)
+    word = parts.shorten(word, BRIEF if place.narrow else LETTERS)
     size = f'font-size="{place.size:g}" text-anchor="{anchor}" font-weight="600"'
     return f'<text x="{x:g}" y="{y:g}" {size}>{escape(word)}</text>'
 
@@ -293,7 +295,7 @@ def _likely(place, following):
     pieces = [tag(x, y, "the next word", NEXT, anchor="start")]
     for i, (word, p) in enumerate(following[:BARS]):
         left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)
-        pieces.append(text(left, low, parts.cut(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
+        pieces.append(text(left, low, parts.shorten(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
         pieces.append(text(left + BAR, low, f"{p:.2f}", size=13, anchor="end"))
         bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{NEXT}"'
         title = f"<title>{escape(visible(word))}: {exact(p)}</title>"

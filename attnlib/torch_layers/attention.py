@@ -86,11 +86,11 @@ def attention_trace(
     given = {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": mask}
     if query.dtype == torch.float16:  # holds 65504 at most: raw scores may overflow where scaled ones do not
         given["scaled_scores"] = steps.product(query * scale, key)
-    values = steps.run(given, {"masked_scores": _masked, "weights": _weights})
+    values = steps.compute_steps(given, {"masked_scores": _mask_scores, "weights": _weights})
     return AttentionTrace(**values, fully_masked=torch.isneginf(values["masked_scores"]).all(-1))
 
 
-def _masked(scores, mask):
+def _mask_scores(scores, mask):
     if mask is None:
         return scores
     return scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask

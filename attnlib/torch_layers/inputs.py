@@ -46,7 +46,7 @@ def mask_tensor(mask: Any, device: Any) -> torch.Tensor:
     """Return a tensor or array as a tensor; an array is copied, for torch refuses read-only and reversed ones."""
     if isinstance(mask, np.ndarray):
         if not torch.compiler.is_compiling():  # torch.compile makes a tensor of it, which has no NumPy dtype
-            validation.unmasked(mask, "attn_mask")
+            validation.refuse_masked_array(mask, "attn_mask")
             validation.mask_kind(mask.dtype.kind, mask.dtype)
             mask = np.array(mask)
     elif not isinstance(mask, torch.Tensor):

@@ -50,7 +50,7 @@ def test_every_stop_is_the_kernels(new_page, tmp_path, name):
     view = VIEWS[name]()
     page, problems = opened(new_page(), tmp_path, view)
     every = frames.stops_of(view.sliders[view.main])
-    kept = frames.unpacked(frames.packed(view))["knobs"][0]
+    kept = frames.unpack_stops(frames.pack_stops(view))["knobs"][0]
     pictures = [view.draw(**{view.main: value})[0] for label, value in every if label in kept["labels"]]
     slider = page.get_by_role("radiogroup" if "choice" in kept else "slider", name=kept["name"], exact=True)
     assert "choice" in kept or int(slider.input_value()) == kept["at"]
@@ -169,7 +169,7 @@ def opened(page, folder, view, script=True):
     problems = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
-    still = f'<div data-attnlib="{frames.packed(view)}">the still</div>'
+    still = f'<div data-attnlib="{frames.pack_stops(view)}">the still</div>'
     file = folder / "page.html"
     file.write_text(f'<meta charset="utf-8"><style>{STYLE}</style>{still}<script>{SCRIPT}</script>', "utf-8")
     (prepared(page) if script else page).goto(file.as_uri())

@@ -105,7 +105,7 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
-        if not (knobs := frames.unpacked(stills.nth(i).get_attribute("data-attnlib"))["knobs"]):
+        if not (knobs := frames.unpack_stops(stills.nth(i).get_attribute("data-attnlib"))["knobs"]):
             continue  # a picture alone
         slider_of(stills.nth(i))  # which answers the question that a view asks first
         named = [

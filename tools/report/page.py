@@ -93,7 +93,7 @@ def text(report, names=False):
         for task in notebook.tasks:
             states = report.states(task.number)
             lines.append(
-                f"{svg.cut(f'{task.number} {task.title}', 43):<44}" + "".join(f"{states[s]:>16}" for s in STATES)
+                f"{svg.shorten(f'{task.number} {task.title}', 43):<44}" + "".join(f"{states[s]:>16}" for s in STATES)
             )
             lines += [f"{n:>8}  {id:<32}{asks or shows}".rstrip() for n, id, shows, asks in rows_of(report, task)]
         votes = report.votes(notebook)
