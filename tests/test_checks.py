@@ -86,6 +86,7 @@ def test_masks_are_asked_for_where_they_have_been_taught():
 def test_the_catalogue_has_the_lessons_of_the_series():
     """It finds them by their folders, since the series is not installed with the package."""
     assert list(catalogue.LESSONS) == [notebook.slug for notebook in TAUGHT]
+    assert set(catalogue.LESSONS) == catalogue._FOLDERS  # each has a place in lessons.ORDER
 
 
 @pytest.mark.parametrize(
