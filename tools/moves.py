@@ -65,7 +65,7 @@ def renumbered(text, becomes):
 
 
 def follow_the_order():
-    """Give pages and built notebooks the numbers that the order has now; remove what has no source any more."""
+    """Give pages and built notebooks the numbers that the order has now."""
     becomes = old_numbers()
     for path in PAGES if becomes else ():
         text, doubtful = renumbered(old := path.read_text("utf-8"), becomes)
@@ -73,8 +73,8 @@ def follow_the_order():
             path.write_text(text, encoding="utf-8", newline="\n")
         for line in doubtful:
             print(f"look at {path.relative_to(ROOT)}: {line[:150]}")
-    for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"):
-        if (name := path.stem[3:]) in NUMBERS:
-            path.rename(NOTEBOOKS / f"{NUMBERS[name]}_{name}.ipynb")
-        else:
-            path.unlink()
+    for path in sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
+        name = path.stem[3:]
+        new = NOTEBOOKS / f"{NUMBERS.get(name, path.stem[:2])}_{name}.ipynb"
+        if not new.exists():  # a notebook without a source may be somebody's own, and stays
+            path.rename(new)
