@@ -6,6 +6,7 @@ import importlib
 import inspect
 import io
 import pathlib
+import re
 import subprocess
 import sys
 import tokenize
@@ -16,6 +17,7 @@ from importlinter.cli import lint_imports
 import attnlib as al
 from attnlib import diagnose, live, plot, torch_layers
 from tools import stub
+from tools.series import tomllib
 
 PACKAGE = pathlib.Path(al.__file__).parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -26,6 +28,35 @@ HEAVY = ("torch", "matplotlib", "ipywidgets", "IPython", "tqdm", "PIL")
 def test_the_house_stands():
     """The contracts are in pyproject.toml; a broken one is printed with the imports that break it."""
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def layers_on_the_page():
+    """Return {package: its layers, each a set of names} as docs/house.md draws them; `|` goes on with the line above."""
+    found = {}
+    drawings = re.findall(
+        r"^`([\w.]+)`:\n\n```\n(.*?)```", (ROOT / "docs" / "house.md").read_text("utf-8"), re.M | re.S
+    )
+    for package, drawing in drawings:
+        layers = found[package] = []
+        for line in drawing.splitlines():
+            names = set(re.split(r" {2,}", line)[0].strip("| ").split(", "))
+            if line.startswith("|"):
+                layers[-1] |= names
+            else:
+                layers.append(names)
+    return found
+
+
+def test_the_page_of_the_house_draws_the_contracts():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    held = {
+        contract["containers"][0]: [set(layer.split(" | ")) for layer in contract["layers"]]
+        for contract in contracts
+        if "containers" in contract
+    }
+    assert layers_on_the_page() == held, (
+        "docs/house.md and the contracts of pyproject.toml say the same. Fix one of them"
+    )
 
 
 def imported(path):
