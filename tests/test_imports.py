@@ -31,12 +31,9 @@ def test_the_house_stands():
 
 
 def layers_on_the_page():
-    """Return {package: its layers, each a set of names} as docs/house.md draws them; `|` goes on with the line above."""
-    found = {}
-    drawings = re.findall(
-        r"^`([\w.]+)`:\n\n```\n(.*?)```", (ROOT / "docs" / "house.md").read_text("utf-8"), re.M | re.S
-    )
-    for package, drawing in drawings:
+    """Return {package: its layers, each a set of names} as docs/house.md draws them; `|` joins a line to that above."""
+    found, page = {}, (ROOT / "docs" / "house.md").read_text("utf-8")
+    for package, drawing in re.findall(r"^`([\w.]+)`:\n\n```\n(.*?)```", page, re.M | re.S):
         layers = found[package] = []
         for line in drawing.splitlines():
             names = set(re.split(r" {2,}", line)[0].strip("| ").split(", "))
@@ -54,9 +51,7 @@ def test_the_page_of_the_house_draws_the_contracts():
         for contract in contracts
         if "containers" in contract
     }
-    assert layers_on_the_page() == held, (
-        "docs/house.md and the contracts of pyproject.toml say the same. Fix one of them"
-    )
+    assert layers_on_the_page() == held, "docs/house.md draws the contracts of pyproject.toml. Fix one of them"
 
 
 def imported(path):
