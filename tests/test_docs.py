@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attncourse import dates
+from attncourse import MISTAKES, dates
 from tools.links import outward
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +22,10 @@ def test_the_output_in_the_readme_is_real(code, output):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == output
+
+
+def test_the_readme_counts_the_mistakes_that_have_a_name():
+    assert f"It knows {len(MISTAKES)} mistakes by name." in README
 
 
 def test_the_code_of_the_questions_prints_what_the_page_says():

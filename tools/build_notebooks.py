@@ -131,7 +131,7 @@ def main():
     follow_the_order()
     for entry in chosen(given.prefixes):
         build(entry, given.fresh)
-    links.rewrite(links.address())  # the table of README
+    links.rewrite(links.address())  # the list in README
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ OPEN = """\
 - [In this browser]({site}): the notebooks without torch run with no server at all; the others are
   there to read.
 """
-WITHOUT_TORCH = {"no": "yes", "in part": "yes, but for a part", "yes": "no"}
+COMMANDS = (
+    "make lab     # open the series in JupyterLab",
+    "make test    # prove it: lint, unit and property tests, every cell, slider and solution of every notebook",
+)
 
 
 class Address(NamedTuple):
@@ -91,25 +94,31 @@ def marked(text, name, content):
     return re.sub(pattern, lambda _: content, text, count=1, flags=re.DOTALL)
 
 
-def table(where):
-    """Return the table of the notebooks."""
-    heads = ["", "notebook", "the question it answers", "minutes", "and exercises", "runs without torch?"]
-    heads += ["open"] if where else []
-    lines = ["|".join(["", *(f" {head} " if head else " " for head in heads), ""]), "|---" * len(heads) + "|"]
-    for notebook in SERIES:
-        link = f"[{notebook.title}](notebooks/{notebook.name}.ipynb)"
-        cells = [notebook.number, link, notebook.question, str(notebook.minutes), str(notebook.exercise_minutes)]
-        cells += [WITHOUT_TORCH[notebook.torch]]
-        cells += [f"[Colab]({where.words(notebook.name)['colab']})"] if where else []
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+def parts():
+    """Return the parts of the series: what each is, its notebooks and how long they take."""
+    begin = [k for k, notebook in enumerate(SERIES) if notebook.part]
+    blocks = []
+    for first, last in zip(begin, [*begin[1:], len(SERIES)], strict=True):
+        room = SERIES[first:last]
+        names = " · ".join(f"[{one.number} {one.title}](notebooks/{one.name}.ipynb)" for one in room)
+        minutes, more = sum(one.minutes for one in room), sum(one.exercise_minutes for one in room)
+        takes = f"{minutes} minutes" + (f", and {more} of exercises" if more else "")
+        blocks.append(f"**{room[0].part}.** {room[0].about}\\\n{names}\\\n{takes}.\n")
+    return "\n".join(blocks)
+
+
+def commands(where):
+    """Return the two commands of the README, behind the one that brings the series where its address is known."""
+    clone = [f"git clone {where.words('')['page']} && cd {where.repo.partition('/')[2]}"] if where else []
+    return "\n".join(["```", *clone, *COMMANDS, "```\n"])
 
 
 def readme(text, where):
     words = where.words(SERIES[0].name) if where else {}
     text = marked(text, "badges", BADGES.format(**words) if where else UNSET)
     text = marked(text, "open", OPEN.format(**words) if where else "")
-    return marked(text, "series", table(where))
+    text = marked(text, "commands", commands(where))
+    return marked(text, "series", parts())
 
 
 def pyproject(text, where):

@@ -31,6 +31,8 @@ class Notebook(NamedTuple):
     d_k: str
     after: str
     appendix: bool
+    part: str
+    about: str
 
     @property
     def number(self):
@@ -97,7 +99,7 @@ def read_series():
         wrong = ", ".join(sorted(set(told) ^ set(ORDER)))
         sys.exit(f"notebooks/series.toml and ORDER in attncourse/lessons must name the same. Fix in one: {wrong}.")
     before = dict(zip(ORDER[1:], ORDER, strict=False)) | {ORDER[0]: ORDER[0]}
-    usual = {"d_k": "random", "appendix": False}
+    usual = {"d_k": "random", "appendix": False, "part": "", "about": ""}
     return [Notebook(**usual | {"slug": slug, "after": before[slug]} | told[slug]) for slug in ORDER]
 
 
