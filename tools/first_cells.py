@@ -6,7 +6,7 @@ Both are written by the build and by `make links`.
 BADGES = """\
 [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab})
 [![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})
-· [all notebooks]({page}#the-notebooks)"""
+· [all notebooks]({page}#the-series)"""
 # An error stops "Run all" (SystemExit does not), and JupyterLab then clears the outputs of the cells not run.
 SETUP = """\
 # Where attnlib is installed this does nothing. In Colab it installs attnlib, no more.
