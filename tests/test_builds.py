@@ -60,7 +60,7 @@ def house(copied, monkeypatch):
     """Return that copy with notebook 05, a short one, built; what a test changes in it is changed back."""
     root, imported = copied
     entry = SimpleNamespace(
-        name="05_masks", source=root / "notebooks" / "05_masks.py", built=root / "notebooks" / "05_masks.ipynb"
+        slug="masks", source=root / "notebooks" / "05_masks.py", built=root / "notebooks" / "05_masks.ipynb"
     )
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     monkeypatch.setattr(run_in_words, "imported", imported, raising=False)

@@ -228,7 +228,7 @@ def test_what_notebook_11_says_of_passes_and_drafts():
         assert price_of[new] > 1
     for name in ("a story", "another story"):
         assert sum(kept for _, kept in guesses[name]["passes"]) <= 1
-    prints = printed(11)  # table, picture and prices, from this one reading
+    prints = printed("one_token_at_a_time")  # table, picture and prices, from this one reading
     assert f" 64 {price[-1]:.2f} " in prints and f" {price_of['a copy']:.2f} yes" in prints
     assert f"{timed['bandwidth'] / 1e9:.0f} GB/s, {timed['speed'] / 1e9:.0f} billion multiplications" in prints
     assert f"bytes bind below {4 * timed['speed'] / timed['bandwidth']:.0f} tokens" in prints

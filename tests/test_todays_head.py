@@ -2,7 +2,6 @@
 
 import ast
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from attncourse.real_model import stored
 from attncourse.training import previous_letter
 from attnlib import rotary
 from tools.build_notebooks import code_between
+from tools.series import named
 
 REASON = "transformers is not installed: make setup-tests"
 DEFINED = {"frequencies", "rotated", "rms_norm", "seen", "attend", "Layer"}
@@ -58,7 +58,7 @@ def test_rope_is_a_product_of_complex_numbers(notebook, start, base):
     neighbours = answers.neighbours(x, start)
     assert np.allclose(notebook["rotated"](x, start, pairing="neighbours"), neighbours, atol=1e-12)
     assert np.allclose(todays_head.rotate(x, start), halves(x, start), atol=1e-12)
-    assert np.allclose(todays_head.rotate(x, start, answers.neighbours), neighbours, atol=1e-12)
+    assert np.allclose(todays_head.rotate(x, start, rotary.neighbours), neighbours, atol=1e-12)
 
 
 def test_rope_is_that_of_transformers(notebook):
@@ -74,9 +74,7 @@ def test_rope_is_that_of_transformers(notebook):
 
 def test_the_solution_speaks_and_a_wrong_rope_writes_something_else(tmp_path):
     """The solution of `rope` in place of ours, in a small model of the kind that lesson it_speaks loads."""
-    text = next(path for path in (Path(__file__).parent.parent / "notebooks" / "src").glob("12_*.py")).read_text(
-        "utf-8"
-    )
+    text = named("todays_head").source.read_text("utf-8")
     source = re.search(r"^# (def my_rope.*?)^# ```", text, re.MULTILINE | re.DOTALL)[1]
     names = {"np": np}
     exec(re.sub(r"^# ", "", source, flags=re.MULTILINE), names)
