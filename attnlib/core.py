@@ -50,7 +50,7 @@ def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
         )
     axis = validation.axis_of(weights, axis)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    return np.abs(-(weights * logs).sum(axis=axis))  # abs turns -0.0 into 0.0
+    return np.abs((weights * logs).sum(axis=axis))  # the sum is at most 0; abs also turns -0.0 into 0.0
 
 
 def scaled_dot_product_attention(
@@ -73,11 +73,10 @@ def scaled_dot_product_attention(
         float64.
     attn_mask : ndarray of bool or float, optional
         (n_q, n_k), or as many axes as the scores, each of the scores' size or 1.
-        Boolean: True = may attend. Floating: added to the scaled scores. Integers, and floats of only 0 and 1, raise.
+        Boolean: True = may attend. Floating: added to the scaled scores. Integers raise; so do floats that mix 0 and 1.
     is_causal : bool
-        Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align` as
-        `attn_mask` (torch takes the upper left without a word). Together with `attn_mask` both must allow it (torch
-        raises instead).
+        Query i attends to keys 0..i only; needs n_q = n_k. If they differ, pass
+        ``attn_mask=causal_mask(n_q, n_k, align=...)``. Together with `attn_mask` a query attends where both allow it.
     scale : float, optional
         Factor on Q K^T; 1/sqrt(d_k) by default.
 
@@ -145,6 +144,7 @@ def attention_trace(
            [2.3395, 3.3395]])
     """
     q, k, v, mask, factor = _prepare(query, key, value, attn_mask, is_causal, scale)
+    # The five lines above as a table: a test holds the two to the same bits.
     values = steps.compute_steps({"query": q, "key": k, "value": v, "attn_mask": mask, "scale": factor})
     return AttentionTrace(**values, fully_masked=np.isneginf(values["masked_scores"]).all(axis=-1))
 
@@ -237,7 +237,14 @@ class AttentionTrace:
         )
 
 
-def _prepare(query, key, value, attn_mask, is_causal, scale):
+def _prepare(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: np.ndarray | None,
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, float]:
     """Check everything that came in; return it with the causal mask folded into the mask and the scale as a number."""
     query = validation.real_array(query, "query")
     key = validation.real_array(key, "key")

@@ -23,14 +23,11 @@ class Step(NamedTuple):
     """One step of attention."""
 
     name: str  # under which a trace keeps it
-    dims: str  # what its last two axes are
-    # What it is computed from, in a table, and as short as it stands on an arrow or beside a row of numbers. Where it
-    # depends on the call: trace -> text.
-    formula: str | Callable[[Any], str]
-    symbol: str | Callable[[Any], str]
-    takes: tuple[str, ...] = ()  # the steps and arguments that its function is handed; none, of what is given
-    # Of arrays of NumPy or tensors, but for `masked_scores` and `weights`: torch has its own of these.
-    function: Any = None
+    dims: str  # its last two axes
+    formula: str | Callable[[Any], str]  # for the table of a trace; where it depends on the call: trace -> text
+    symbol: str | Callable[[Any], str]  # the same as short as it stands on an arrow, or beside a row of numbers
+    takes: tuple[str, ...] = ()  # the names of what its function is handed; empty for what is given
+    function: Any = None  # for arrays of NumPy and tensors; torch has its own `masked_scores` and `weights`
 
 
 def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
@@ -89,13 +86,13 @@ def product(query: Any, key: Any) -> Any:
     return query @ key.swapaxes(-1, -2)
 
 
-def _scale(trace):
+def _scale_text(trace):
     d_k = trace.query.shape[-1]
     usual = math.isclose(trace.scale, 1 / math.sqrt(d_k), rel_tol=1e-6)
     return f"÷ √{d_k}" if usual else f"\u00d7 {trace.scale:.4g}"
 
 
-def _masking(trace):
+def _mask_text(trace):
     if trace.attn_mask is None:
         return "scaled scores (no mask)"
     return "scaled scores" + (", -inf where blocked" if "bool" in str(trace.attn_mask.dtype) else " + mask")
@@ -106,8 +103,8 @@ STEPS = (
     Step("key", "n_k, d_k", "K", "keys"),
     Step("value", "n_k, d_v", "V", "values"),
     Step("scores", "n_q, n_k", "Q K^T", "q.k", ("query", "key"), product),
-    Step("scaled_scores", "n_q, n_k", "scores * scale", _scale, ("scores", "scale"), operator.mul),
-    Step("masked_scores", "n_q, n_k", _masking, "mask", ("scaled_scores", "attn_mask"), masks.apply_mask),
+    Step("scaled_scores", "n_q, n_k", "scores * scale", _scale_text, ("scores", "scale"), operator.mul),
+    Step("masked_scores", "n_q, n_k", _mask_text, "mask", ("scaled_scores", "attn_mask"), masks.apply_mask),
     Step("weights", "n_q, n_k", "softmax over keys", "softmax", ("masked_scores",), softmax),
     Step("output", "n_q, d_v", "weights V", "weight · V", ("weights", "value"), operator.matmul),
 )

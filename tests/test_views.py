@@ -465,3 +465,8 @@ def _points(root):
         for rect in root.iter("rect")
         if rect.get("data-row") == "point"
     }
+
+
+def test_the_axis_of_scores_has_numbers_for_every_range_that_is_allowed():
+    for high in (2, 64, 65536):
+        assert live.scores(d_k=(1, high)).picture.value.count(">0<") >= 2  # the middle of both axes

@@ -13,7 +13,7 @@ from .controls import FEATURES, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED
 
-PAIRS, KEYS = 96, 8  # queries and keys of the histogram, and of the map
+PAIRS, KEYS = 96, 8  # as many queries as keys: 96 of each make the histogram, 8 the map
 PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 1024 x 768 there are 592 for two panels
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
@@ -48,7 +48,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
 
     @lru_cache(maxsize=64)
     def at(d_k, draw):
-        """Return all that no query changes, of the scores as they are and of the scaled ones."""
+        """Return what does not depend on the chosen query, for the raw and the scaled scores."""
         query, key = vectors(draw)[..., :d_k]
         dots = query @ key.T  # (96, 96)
         return {
@@ -142,6 +142,6 @@ def _below(title, weights, query):
 
 @lru_cache(maxsize=8)
 def _ticks(reach):
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if reach / step <= 4)
+    step = next(step for k in range(6) for step in (10**k, 2 * 10**k, 5 * 10**k) if reach / step <= 4)
     marks = [k * step for k in range(-int(reach // step), int(reach // step) + 1)]
     return "".join(svg.text(_x(mark, reach), HIGH + 34, str(mark), anchor="middle") for mark in marks)

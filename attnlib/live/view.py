@@ -58,10 +58,11 @@ NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:
 
 
 class Picture(widgets.HTML):
-    """A picture that front ends get without the elements that they have, while a reader moves it.
+    """An HTML widget that, while a reader moves a control, sends only the elements that the front end lacks.
 
-    view.js fills these holes. `value` is whole: a front end that opens the view anew gets that, and so do all others
-    once the picture rests. No state that is saved then has a hole.
+    What the front end has already is a hole in what is sent, and view.js fills it. `value` is always whole: a front end
+    that opens the view anew gets that, and so do all others RESTS seconds after the last step, so no saved state has a
+    hole.
     """
 
     _known: frozenset[str] = frozenset()  # the elements that the front end has by now
@@ -72,7 +73,7 @@ class Picture(widgets.HTML):
         """Show a picture; `kept` are elements of it that may stay, `moved` tells that a reader waits for it."""
         whole, holes, end, names = "", "", 0, set()
         for part in kept:
-            at = picture.find(part[:99], end)  # to look for a long text takes longer
+            at = picture.find(part[:99], end)  # quicker than to look for all of it; startswith confirms
             if part and picture.startswith(part, at):
                 name, named, hole = _named_part(part)
                 whole += picture[end:at] + named
@@ -132,13 +133,14 @@ class LiveView(VBox):
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
     free : str
-        What it says of a NaN; by default that it is one.
+        What the readout says of a cell that holds NaN, "nan" by default.
     row_name : str
-        What it calls a row.
+        What the readout calls a row of the map.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
     clicks : tuple of str, or None
-        What a click chooses there, while all controls stand where they stood at first; by default all, at all stops.
+        On a page without a kernel: which choices a click can make while all controls are at their first values. By
+        default all of them, at every stop.
     """
 
     layout: Any  # of every widget; ipywidgets has no types
