@@ -162,7 +162,7 @@ def dead(p):
     measured = _counted(p, {}, "do nothing")
     if any(mask.any() for mask in taken.values()):
         count = sum(int(mask.sum()) for mask in taken.values())
-        measured += f"; {count} change nothing by design, which a softmax or a norm takes away, as it is the same for all"
+        measured += f"; {count} change nothing by design: a softmax or a norm takes away what is the same for all"
     if said := _projections(p):
         return "beware", f"{measured}; {said}", "how the projections begin, requires_grad, detach()"
     return "ok", measured

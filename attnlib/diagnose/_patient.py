@@ -116,7 +116,7 @@ class Patient:
 
     def _choose(self):
         """Find a way to call the module; TypeError if there is none."""
-        lengths, signature = self._lengths(), self.caller
+        lengths, signature, said = self._lengths(), self.caller, []
         for n in lengths:
             for dtype in (torch.float64, torch.float32):
                 # The first length in float32 says most: a module that computes in float32 refuses float64.
@@ -455,7 +455,7 @@ class Patient:
 
     @functools.cached_property
     def repeats(self):
-        """Whether equal inputs give equal weights in equal order: rows may come in one of chance, which no output shows."""
+        """Whether equal inputs give equal weights: rows may come in an order of chance, which no output shows."""
         seen = [[use.weights for use in self.watch(self.x[:2], need=False).uses] for _ in range(2)]
         pairs = itertools.zip_longest(*seen, fillvalue=torch.empty(0))
         return all(a.shape == b.shape and torch.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in pairs)

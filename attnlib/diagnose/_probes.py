@@ -26,7 +26,7 @@ _ORDERED = (*_WITH_MASK, "causality", "padding")
 _KEYS = "(values, keys, query) instead of (query, key, value): pass them by name; inside, which is which"
 
 PROBES = (
-    _Probe("determinism", invariance.deterministic, "F.dropout without training=self.training, nn.Dropout made in forward"),
+    _Probe("determinism", invariance.deterministic, "F.dropout without training=self.training"),
     _Probe("layout", reach.layout, "batch_first=; attention along the batch axis?"),
     _Probe("inputs untouched", invariance.untouched, "+=, *=, masked_fill_ on an argument"),
     _Probe("row sums", weights.row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),

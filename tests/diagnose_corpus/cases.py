@@ -350,7 +350,6 @@ CASES = [
     Case(r.OrderOfChance),
     Case(r.KeysOfChance),
     Case(r.Slots, heads=1),
-    Case(r.Slots, make={"dim": 32, "slots": 4}, heads=1),
     Case(r.TwoNorms),
     Case(r.Anew),
     Case(r.Anew, "a layer made in forward", "determinism"),

@@ -1,4 +1,4 @@
-"""Faults that real code had, each beside the same module without it: masks, orders, layers, caches, maps handed back."""
+"""Faults that real code had, each beside the same module without it."""
 
 import torch
 import torch.nn.functional as F
@@ -229,9 +229,9 @@ class Columns(Plainest):
             blocked = blocked | (attention_mask[:, None, None] == 0)
             if self.bug != "positions counted by column":
                 place = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)
-        scores = [*self.project(x + self.places(place))]
-        weights = (scores[0] @ scores[1].mT / self.width**0.5).masked_fill(blocked, torch.finfo(x.dtype).min).softmax(-1)
-        return self.o(merge(weights @ scores[2]))
+        q, k, v = self.project(x + self.places(place))
+        scores = (q @ k.mT / self.width**0.5).masked_fill(blocked, torch.finfo(x.dtype).min)
+        return self.o(merge(scores.softmax(-1) @ v))
 
 
 class Switched(Plainest):
