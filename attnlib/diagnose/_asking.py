@@ -31,8 +31,8 @@ def one_answer(p):
         change = float(p.change(one, other)[real].max())
         if change > max(p.tolerance, 1e-6):
             differ.append((way != _FLOAT, change, way, mask))
-    if fault := _other_map(p):
-        return "wrong", fault, "what is done to the weights before they are returned"
+    if other := _other_map(p):
+        return *other, "what is done to the weights before they are returned"
     if not differ:
         return "ok", f"asked in {asked} other ways: outputs differ by 0"
     _, change, way, mask = max(differ)
@@ -51,7 +51,7 @@ def _other_map(p):
     used = torch.cat([use.weights for use in seen.uses]) if seen.uses else torch.empty(0, p.n, p.n)
     maps = [x for x in tensors(seen.result) if x.ndim > 2 and len(x) == 2 and x.shape[-2:] == (p.n, p.n)]
     if not maps or len(used) % 2:
-        return ""
+        return None
     used = torch.cat([used, used.unflatten(0, (2, -1)).mean(1), used.unflatten(0, (-1, 2)).mean(0)])
 
     def are_used(x):
@@ -64,11 +64,11 @@ def _other_map(p):
         alone = []  # it takes no batch of 1
     for x in maps:
         if not are_used(x) and are_used(x.mT):
-            return "the weights handed back are those used with queries and keys exchanged"
+            return "beware", "the weights handed back are those used with queries and keys exchanged"
         own = [y for y in alone if y.shape[1:] == x.shape[1:] and are_used(x) and are_used(y)]
         if own and not any(torch.allclose(y[0], x[1], atol=1e-6) for y in own):
-            return "the weights handed back are those used of another sequence, or another head"
-    return ""
+            return "wrong", "the weights handed back are those of another sequence, or of another head"
+    return None
 
 
 def _ways(p):

@@ -123,16 +123,11 @@ def _chunks_too(p, start, flags, whole):
 
 
 def _all_at_once(p, x=None, flags=None):
-    x = p.x if x is None else x
-    if p.causal:
-        return _with_flags(p, x, {}, flags)
-    if not p.pairs.works:
+    if not p.causal and not p.pairs.works:
         raise CouldNotTell("all at once needs a causal mask, and it takes none")
-    return _with_flags(p, x, p.mask(p.pairs.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()), flags)
-
-
-def _with_flags(p, x, masks, flags):
-    return p.caller(p.fresh(p.module), x.clone(), masks={**masks, **(flags or {})} or None)[0]
+    causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+    given = (flags or {}) if p.causal else p.mask(p.pairs.form, causal) | (flags or {})
+    return p.caller(p.fresh(p.module), (p.x if x is None else x).clone(), masks=given or None)[0]
 
 
 def _starts(names, held):

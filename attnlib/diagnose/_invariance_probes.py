@@ -2,9 +2,8 @@
 
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from ._caller import NoOutput, tensors
+from ._caller import NoOutput
 from ._patient import copied
 from ._verdicts import amount, judge, short
 from ._watch import plain_attention
@@ -99,41 +98,18 @@ def float16(p):
     moved = float(p.change(output.to(p.dtype), expected).max())
     if moved < 0.1:
         return "ok", "within 0.1 of the spread in float32"
-    wrong = "wrong", f"differs by {moved:.2g}"
-    if (top := _largest(p, masks)) < torch.finfo(torch.float16).max:
-        if output.isfinite().all():
-            small = f"{wrong[1]}, by rounding: the largest number is {top:.2g}, and the outputs differ little"
-            return "beware", small, "how small the weights begin"
-        return *wrong, "a number that float16 rounds to 0, as an eps below 1e-8 in a divisor"
-    if masks is None or p.change(p.run(p.x.half(), module=copied(p.original).half()).to(p.dtype), p.output).max() > 0.1:
-        return (
-            *wrong,
-            "a number that is too large for float16, with or without a mask: a bias, scores without a scale",
-        )
-    return wrong
-
-
-class _Largest(TorchDispatchMode):
-    """Look for the largest number that any operation returns."""
-
-    number = 0.0
-
-    @classmethod
-    def _should_skip_dynamo(cls):
-        return False  # as in Watch
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        result = function(*args, **(kwargs or {}))
-        for x in tensors(result):
-            if x.is_floating_point() and x.numel():
-                self.number = max(self.number, float(x.detach().abs().nan_to_num().max()))
-        return result
-
-
-def _largest(p, masks):
-    with plain_attention(), _Largest() as seen:
-        p.run(p.x, masks)
-    return seen.number
+    measured, half_alone = f"differs by {moved:.2g}", output
+    if masks is not None:
+        half_alone = p.run(p.x.half(), module=copied(p.original).half())
+        if p.change(half_alone.to(p.dtype), p.output).max() <= 0.1:
+            return "wrong", measured
+    largest = p.watch(p.x, need=False, sizes=True).largest
+    if largest > torch.finfo(torch.float16).max:
+        large = "a number that is too large for float16, with or without a mask: a bias, scores without a scale"
+        return "wrong", measured, large
+    if not half_alone.isfinite().all():
+        return "wrong", measured, "a number that float16 rounds to 0, as an eps below 1e-8 in a divisor"
+    return "beware", f"{measured}, by rounding: no number is above {largest:.2g}", "how small the weights begin"
 
 
 def dead(p):
@@ -152,7 +128,10 @@ def dead(p):
         # NaN passes a product with 0, a number does not: pruned weights are multiplied by 0 on purpose.
         dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _nan)}
         if any(mask.any() for mask in dead.values()):
-            return _unless_left_out(p, _counted(p, dead, "do nothing"))
+            measured = _counted(p, dead, "do nothing")
+            if p.caller.left_out:
+                raise CouldNotTell(f"{measured}, but nothing was handed in for {', '.join(p.caller.left_out)}")
+            return "wrong", measured
         zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
         zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
         idle = _cancelled(gradients)
@@ -166,13 +145,6 @@ def dead(p):
     if said := _projections(p):
         return "beware", f"{measured}; {said}", "how the projections begin, requires_grad, detach()"
     return "ok", measured
-
-
-def _unless_left_out(p, measured):
-    """Dead parameters are no fault where something was not handed in that may need them."""
-    if p.caller.left_out:
-        raise CouldNotTell(f"{measured}, but nothing was handed in for {', '.join(p.caller.left_out)}")
-    return "wrong", measured
 
 
 def _cancelled(gradients):

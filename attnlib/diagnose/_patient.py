@@ -416,12 +416,12 @@ class Patient:
     def moved(self, a, b):
         return self.change(a, b) > self.tolerance
 
-    def watch(self, x, *more, masks=None, alone=False, need=True, module=None):
+    def watch(self, x, *more, masks=None, alone=False, need=True, module=None, sizes=False):
         """Run with a Watch; x is the query, `more` key and value."""
         inputs = [x.clone() for x in (x, *more)]
         query, key, value = inputs if more else inputs * 3
         module = self.fresh(module or self.module)
-        watch = Watch(module, query.shape[1], key.shape[1], alone)
+        watch = Watch(module, query.shape[1], key.shape[1], alone, sizes)
         with plain_attention(), watch:
             for sequence in inputs:
                 watch.start(sequence)
@@ -460,6 +460,10 @@ class Patient:
         pairs = itertools.zip_longest(*seen, fillvalue=torch.empty(0))
         return all(a.shape == b.shape and torch.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in pairs)
 
+    def must_repeat(self):
+        if not self.repeats:
+            raise CouldNotTell("the same inputs twice: the weights are others, or in another order")
+
     @functools.cached_property
     def reach(self):
         """The influence without any mask."""
@@ -483,30 +487,20 @@ class Patient:
         return attempt
 
     @functools.cached_property
-    def allowing(self):
-        """The mask that allows everything, in the form that works; None where none does, or it is causal anyway."""
-        attempt = self.pairs if self.pairs.works else self.padding
-        if self.causal or self.caller.neutral or attempt.form is None:
-            return None
-        return self.mask(attempt.form, torch.ones(self.n, self.n, self.n, dtype=torch.bool))
-
-    @functools.cached_property
     def causal_if_masked(self):
-        """Whether it masks the future as soon as it is handed a mask, even one that allows everything."""
-        if self.allowing is None or not self.reach.triu(1).any():
-            return False
-        other = ~torch.eye(self.n, dtype=torch.bool)
-        return torch.equal(self.influence(self.allowing) & other, self.reach.tril() & other)
+        """ "" unless it masks the future as soon as it is handed a mask, even one that allows everything.
 
-    @property
-    def unread_if_masked(self):
-        """Whether what the mask says is not read: the inverted one gives the same output."""
-        if self.allowing is None:
-            return False
+        "read", or "unread" where what the mask says is not: the inverted one gives the same output.
+        """
         form = (self.pairs if self.pairs.works else self.padding).form
-        some = torch.ones(self.n, self.n, self.n, dtype=torch.bool).tril()
-        one, other = (self.run(self.x, self.mask(form, mask)) for mask in (some, ~some))
-        return not self.moved(one, other).any()
+        if self.causal or self.caller.neutral or form is None or not self.reach.triu(1).any():
+            return ""
+        every = torch.ones(self.n, self.n, self.n, dtype=torch.bool)
+        other = ~torch.eye(self.n, dtype=torch.bool)
+        if not torch.equal(self.influence(self.mask(form, every)) & other, self.reach.tril() & other):
+            return ""
+        one, inverted = (self.run(self.x, self.mask(form, mask)) for mask in (every.tril(), ~every.tril()))
+        return "read" if self.moved(one, inverted).any() else "unread"
 
     @functools.cached_property
     def unread_masks(self):

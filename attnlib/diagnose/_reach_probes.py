@@ -211,7 +211,7 @@ def _causality(p):
     measured = f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})"
     if attempt.turned:
         return "wrong", f"{measured}: rows and columns of the mask are exchanged", "a transpose: rows are the queries"
-    if attempt.works and p.causal_if_masked and p.unread_if_masked:
+    if attempt.works and p.causal_if_masked == "unread":
         return "beware", f"{measured}: whatever the mask says, only whether there is one", _FLAG
     return judge(not attempt.leaks, measured)
 
@@ -231,7 +231,7 @@ def _padding(p):
     measured = f"{attempt.leaks} real outputs move with the padding ({attempt.form})"
     if attempt.leaks:
         return "wrong", measured, *_wrong_mask(p, attempt)
-    if p.causal_if_masked and p.unread_if_masked:
+    if p.causal_if_masked == "unread":
         return "beware", f"whatever the mask says, only whether there is one ({attempt.form})", _FLAG
     if p.causal_if_masked and (leaks := _leaks_at_the_front(p, attempt)):
         return "wrong", f"{leaks} real outputs move with padding at the front ({attempt.form})"
@@ -261,7 +261,7 @@ _FLAG = "is_causal=mask is not None: what the mask says is not read"
 
 def _wrong_mask(p, attempt):
     """Return where to look if what leaks is not the mask that a sequence was given, but another one, or none."""
-    if p.causal_if_masked and p.unread_if_masked:
+    if p.causal_if_masked == "unread":
         return (_FLAG,)
     obeyed = set()
     for j in (0, 1):
@@ -346,7 +346,7 @@ def _polarity_of(p, form):
         return ("wrong" if wrong else "beware"), measured, "scores + mask: masked_fill for a boolean one"
     if "additive" in form.kind or form.shape == "(b,) lengths":
         return "ok", f"no polarity ({form})"
-    if p.causal_if_masked and p.unread_if_masked:
+    if p.causal_if_masked == "unread":
         raise CouldNotTell(f"the inverted mask gives the same output: what it says is not read ({form})")
     measured = f"True means {'blocked' if form.blocked else 'may attend'} ({form})"
     if p.declared.blocked is not None:
@@ -386,7 +386,7 @@ def fully_masked(p):
         raise CouldNotTell("no mask of a known form works")
     if "additive" in attempt.form.kind:
         raise CouldNotTell("a mask that is added decides that itself")
-    if p.causal_if_masked and p.unread_if_masked:
+    if p.causal_if_masked == "unread":
         raise CouldNotTell("what the mask says is not read")
     masks = p.mask(attempt.form, mask)
     before, after = p.run(p.x, masks), p.run(changed, masks)

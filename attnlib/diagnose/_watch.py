@@ -73,13 +73,15 @@ class Watch(TorchDispatchMode):
     weighs, normalises, drops_scores, opaque : bool
         A softmax or an exp of what depends on the inputs was seen, a softmax of scores, a dropout of scores, an
         operation not of torch.
+    largest : float
+        With ``sizes=True`` the largest finite number that any operation returned.
     single : bool
         Something was computed in float32 or less.
     """
 
-    def __init__(self, module, n_q, n_k, alone=False):
+    def __init__(self, module, n_q, n_k, alone=False, sizes=False):
         super().__init__()
-        self.n_q, self.n_k, self.alone = n_q, n_k, alone
+        self.n_q, self.n_k, self.alone, self.sizes, self.largest = n_q, n_k, alone, sizes, 0.0
         self.uses, self.multiplied = [], set()
         self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
         self.weighs = self.drops_scores = self.opaque = self.normalises = False
@@ -121,6 +123,8 @@ class Watch(TorchDispatchMode):
         self.opaque |= "::" in name  # what stands before the name of an operation of torch is removed
         self.weighs |= name.rstrip("_") in (*_SOFTMAX, "exp") and tag is not None and tag.stage > PARAMETER
         for tensor in result if isinstance(result, tuple | list) else (result,):
+            if self.sizes and isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel():
+                self.largest = max(self.largest, float(tensor.detach().abs().nan_to_num(0, 0).max()))
             if tag is not None and isinstance(tensor, torch.Tensor):
                 self.single |= tag.stage > PARAMETER and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
                 self._mark(tensor, tag)

@@ -19,12 +19,12 @@ def row_sums(p):
         return "wrong", "all weights are 0"
     measured = f"sums from {float(together.min()):.4g} to {float(together.max()):.4g}"
     tags = [use.scores for uses in runs for use in uses]
-    if all(tag.stage < WEIGHTS for tag in tags) and any(seen.normalises for seen in watches):
-        return "wrong", f"{measured}: a softmax is computed, and the scores multiply the values", "what softmax returns"
     if _are_one(together):
         if p.watch(p.x[:2], module=copied(p.module).train()).drops_scores:
             return "beware", f"{measured}; in training a dropout falls on the scores", "the dropout: after the softmax"
         return "ok", measured
+    if all(tag.stage < WEIGHTS for tag in tags) and any(seen.normalises for seen in watches):
+        return "wrong", f"{measured}: a softmax is computed, and the scores multiply the values", "what softmax returns"
     less = next((tag.less for tag in tags if tag.less), "")
     # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
     if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
@@ -140,11 +140,6 @@ def _weights(p, *inputs):
     return torch.cat([use.weights for use in p.watch(*inputs).uses])
 
 
-def _must_repeat(p):
-    if not p.repeats:
-        raise CouldNotTell("the same inputs twice: the weights are others, or in another order")
-
-
 def _differ(p, a, b):
     return bool((a - b).abs().max() > (1e-7 if p.tolerance > 1e-6 else 1e-12))
 
@@ -162,7 +157,7 @@ def keys_matter(p):
     if p.caller.held and not p.moved(*p.with_other_memories()).any():
         return "beware", f"nothing depends on {' and '.join(p.caller.held)}", "which attention of the layer reads it"
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
-    _must_repeat(p)
+    p.must_repeat()
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
         moves = {
@@ -190,7 +185,7 @@ def values_apart(p):
     if not p.caller.three:
         raise CouldNotTell("the module takes no values of their own")
     query, key, value, other = (p.draw(p.n) for _ in range(4))
-    _must_repeat(p)
+    p.must_repeat()
     if _differ(p, _weights(p, query, key, value), _weights(p, query, key, other)):
         return _unless_guessed(p, ("wrong", "the weights depend on the values"))
     moved = p.moved(p.call(p.module, query, key, value)[0], p.call(p.module, query, key, other)[0]).any()
