@@ -11,7 +11,16 @@ from attncourse.clinic import CASES, DECODERS, Attention, Decoder, fresh, patien
 from attnlib import torch_layers
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import __main__ as corpus
-from tests.diagnose_corpus import layers, newer_styles, other_styles, self_attention, strangers, two_masks
+from tests.diagnose_corpus import (
+    layers,
+    newer_styles,
+    other_styles,
+    public_styles,
+    real_code,
+    self_attention,
+    strangers,
+    two_masks,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -139,6 +148,28 @@ WARNED = {
     strangers.Capped: {"mask polarity"},
     strangers.ShawKeys: {"permutation", "fully masked row", "float16"},
     strangers.Encoded: {"fully masked row"},
+    real_code.Folded: {"fully masked row", "float16"},
+    real_code.FlagOfTheMask: {"allowed keys", "fully masked row", "one answer"},
+    real_code.TwoNorms: {"large inputs"},
+    real_code.Anew: {"mask polarity", "fully masked row", "float16"},
+    real_code.Columns: {"fully masked row"},
+    public_styles.Insists: {"mask polarity", "fully masked row"},
+    public_styles.SourceAndTarget: {"fully masked row"},
+    public_styles.LookAhead: {"fully masked row"},
+    public_styles.Rows77: {"layout"},
+    public_styles.Windows: {"permutation"},
+    public_styles.SquareImage: {"permutation"},
+    public_styles.Table: {"permutation"},
+    public_styles.Shorter: {"dead parameters"},
+    public_styles.Offset: {"score scale", "large inputs"},
+    public_styles.FarApart: {"layout", "permutation", "mask polarity", "fully masked row", "float16"},
+    public_styles.ContextOrItself: {"fully masked row"},
+    public_styles.TokensFirst: {"layout", "fully masked row"},
+    public_styles.Additive: {"fully masked row", "float16"},
+    public_styles.Decays: {"row sums"},
+    public_styles.Objects: {"mask polarity"},
+    public_styles.GatedUnit: {"row sums", "allowed keys"},
+    public_styles.Axial: {"permutation"},
 }
 
 # What it is known not to see, as docs/diagnose.md says.

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from attnlib.diagnose import diagnose
+from tests import model_families
+from tests.model_families import FAMILIES, HIDDEN, added
 
 pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
 import transformers
-
-HIDDEN = {"hidden_size": 32, "num_attention_heads": 4}
 
 
 def of(path, name):
@@ -100,10 +100,6 @@ def test_a_scale_inside_a_product_is_seen():
 def test_a_cache_of_transformers_is_used():
     module = MODULES["GPT2Attention"]("eager")
     assert diagnose(module, embed_dim=32, num_heads=4)["cache"].verdict == "ok"
-
-
-def added(mask, like):
-    return None if mask is None else torch.zeros(mask.shape, dtype=like.dtype).masked_fill(~mask, -torch.inf)[:, None]
 
 
 def roped(folder, name, **more):
@@ -200,78 +196,32 @@ def test_what_a_module_of_transformers_does_on_purpose_is_no_fault(name):
     assert {f.probe for f in diagnosis if f.verdict == "beware"} - COMMON == warned, diagnosis
 
 
-def roped_layer(folder, name, layer, kind, **more):
-    """Make a decoder's layer or attention, and a call that hands it cosines, sines and a mask by name."""
-    config = getattr(transformers, f"{name}Config")(
-        **HIDDEN, num_key_value_heads=2, intermediate_size=64, vocab_size=16, **more, attn_implementation=kind
-    )
-    embedding = of(f"{folder}.modeling_{folder}", f"{name}RotaryEmbedding")(config)
-
-    def call(module, query, key, value, mask):
-        positions = embedding(query, torch.arange(query.shape[1])[None])
-        return module(query, position_embeddings=positions, attention_mask=added(mask, query))
-
-    return of(f"{folder}.modeling_{folder}", f"{name}{layer}")(config, layer_idx=1), call
-
-
-def layer(folder, name, config, sizes, kind, **arguments):
-    made = getattr(transformers, config)(**sizes, attn_implementation=kind)
-    return of(f"{folder}.modeling_{folder}", name)(made, **arguments), None
-
-
-def t5_block(part, kind):
-    sizes = {"d_model": 32, "d_kv": 8, "num_heads": 4, "num_layers": 1, "vocab_size": 16, "d_ff": 64}
-    return getattr(transformers.T5Model(transformers.T5Config(**sizes, attn_implementation=kind)), part).block[0], None
-
-
-SMALL = {**HIDDEN, "intermediate_size": 64}
-DECODER = {"d_model": 32, "decoder_attention_heads": 4, "decoder_ffn_dim": 64}
-ENCODER = {"d_model": 32, "encoder_attention_heads": 4, "encoder_ffn_dim": 64}
-# Whole layers, as the library builds them: most hold self-attention, some also what reads an encoder.
-LAYERS = {
-    "BERT": lambda kind: layer("bert", "BertLayer", "BertConfig", SMALL, kind),
-    "BERT, decoder": lambda kind: layer(
-        "bert", "BertLayer", "BertConfig", {**SMALL, "is_decoder": True, "add_cross_attention": True}, kind
-    ),
-    "GPT-2": lambda kind: layer("gpt2", "GPT2Block", "GPT2Config", {"n_embd": 32, "n_head": 4}, kind, layer_idx=0),
-    "ViT": lambda kind: layer("vit", "ViTLayer", "ViTConfig", SMALL, kind),
-    "BART, encoder": lambda kind: layer("bart", "BartEncoderLayer", "BartConfig", ENCODER, kind),
-    "BART, decoder": lambda kind: layer("bart", "BartDecoderLayer", "BartConfig", DECODER, kind, layer_idx=0),
-    "Whisper, decoder": lambda kind: layer(
-        "whisper", "WhisperDecoderLayer", "WhisperConfig", DECODER, kind, layer_idx=0
-    ),
-    "Marian, decoder": lambda kind: layer("marian", "MarianDecoderLayer", "MarianConfig", DECODER, kind, layer_idx=0),
-    "T5, encoder": lambda kind: t5_block("encoder", kind),
-    "T5, decoder": lambda kind: t5_block("decoder", kind),
-    "DistilBERT": lambda kind: layer(
-        "distilbert", "TransformerBlock", "DistilBertConfig", {"dim": 32, "n_heads": 4, "hidden_dim": 64}, kind
-    ),
-    "OPT": lambda kind: layer("opt", "OPTDecoderLayer", "OPTConfig", {**HIDDEN, "ffn_dim": 64}, kind, layer_idx=0),
-    "SigLIP": lambda kind: layer("siglip", "SiglipEncoderLayer", "SiglipVisionConfig", SMALL, kind),
-    "DINOv2": lambda kind: layer("dinov2", "Dinov2Layer", "Dinov2Config", HIDDEN, kind),
-    "ELECTRA": lambda kind: layer("electra", "ElectraLayer", "ElectraConfig", SMALL, kind),
-    "Llama": lambda kind: roped_layer("llama", "Llama", "DecoderLayer", kind),
-    "Mistral": lambda kind: roped_layer("mistral", "Mistral", "DecoderLayer", kind, head_dim=8),
-    "Granite": lambda kind: roped_layer("granite", "Granite", "DecoderLayer", kind, attention_multiplier=1 / 8),
-    "Qwen 2": lambda kind: roped_layer("qwen2", "Qwen2", "DecoderLayer", kind),
-    "OLMo 2": lambda kind: roped_layer("olmo2", "Olmo2", "DecoderLayer", kind),
-    "Cohere": lambda kind: roped_layer("cohere", "Cohere", "DecoderLayer", kind),
-}
-
-
 def test_the_page_counts_the_families():
     page = " ".join((Path(__file__).parent.parent / "docs" / "diagnose.md").read_text(encoding="utf-8").split())
-    assert f"whole layers of {len({name.partition(',')[0] for name in LAYERS})} families" in page
+    families = {name.partition(",")[0] for name in FAMILIES}
+    assert len(families) >= 20 and f"whole layers of {len(families)} families" in page
+
+
+# Whole layers, as the library builds them: most hold self-attention, some also what reads an encoder. All together
+# they take a minute; the six that stand for the rest are examined at each check.
+FEW = {"BERT, decoder", "GPT-2", "Llama", "Granite", "T5, decoder", "Whisper, decoder"}
+SLOW = [family if family in FEW else pytest.param(family, marks=pytest.mark.slow) for family in FAMILIES]
 
 
 @pytest.mark.parametrize("kind", ["eager", "sdpa"])
-@pytest.mark.parametrize("name", LAYERS)
-def test_no_layer_of_transformers_is_accused(name, kind):
+@pytest.mark.parametrize("family", SLOW)
+def test_no_layer_of_transformers_is_accused(family, kind):
     torch.manual_seed(0)
-    module, call = LAYERS[name](kind)
+    module, call = model_families.layer(family, kind)
     diagnosis = diagnose(module, embed_dim=32, num_heads=4, call=call)
     assert diagnosis.wrong == [], diagnosis
     for probe in ("row sums", "allowed keys", "dead parameters", "heads differ", "causality"):
         assert diagnosis[probe].verdict == "ok", diagnosis
     scaled = diagnosis["score scale"].verdict
-    assert scaled == ("beware" if name == "Granite" else "ok"), diagnosis
+    assert scaled == ("beware" if family == "Granite" else "ok"), diagnosis
+
+
+@pytest.mark.parametrize("family", ["BERT", "GPT-2", "Llama", "T5, encoder", "ViT"])
+def test_a_whole_model_of_a_family_holds_the_layer(family):
+    parts = {type(part).__name__ for part in model_families.model(family).modules()}
+    assert FAMILIES[family].layer in parts

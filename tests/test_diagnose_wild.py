@@ -201,4 +201,6 @@ def test_the_page_counts_the_calls(monkeypatch):
 
 def test_the_styles_of_the_corpus_are_there():
     modules = {case.style.__module__.rpartition(".")[2] for case in CASES}
-    assert modules == {"self_attention", "other_styles", "newer_styles", "layers", "two_masks", "strangers"}
+    older = {"self_attention", "other_styles", "newer_styles", "layers", "two_masks", "strangers"}
+    assert modules == older | {"real_code", "public_styles"}
+    assert len({case.style for case in CASES if case.style.__module__.endswith("public_styles")}) >= 20

@@ -93,7 +93,7 @@ def diagnose(
         If the module cannot be called, has lazy layers or none but names of numbers (the meta device), or no token's
         output depends on another token; if another argument is of the wrong type.
     ValueError
-        If `embed_dim` or `num_heads` is below 1, or `scale` is no finite number above 0.
+        If `embed_dim` or `num_heads` is below 1, or `scale` is no finite number above 0; if a parameter is NaN or inf.
 
     Examples
     --------
@@ -138,6 +138,12 @@ def _must_be_ready(module):
         raise TypeError(
             f"{name} is on the meta device, where tensors have shapes and no numbers: expected numbers. "
             'Fix: build it on the CPU; or module.to_empty(device="cpu"), then load or draw its weights.'
+        )
+    # A mask may be a parameter, so -inf may be meant.
+    if lost := [key for key, x in module.named_parameters() if (x.isnan() | (x == torch.inf)).any()]:
+        raise ValueError(
+            f"the parameters of {name} must be finite, got NaN or inf in {', '.join(lost[:3])}"
+            f"{', ...' if len(lost) > 3 else ''}. Fix: draw or load them; torch.empty takes memory as it is."
         )
 
 

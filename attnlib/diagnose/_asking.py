@@ -6,12 +6,14 @@ import torch
 from torch.nn.utils.parametrize import is_parametrized
 
 from ._attempts import Neutral
+from ._caller import tensors
 from ._forms import is_for_padding
 from ._patient import copied
 from ._verdicts import amount
 
 _RETURNS_WEIGHTS = re.compile(r"(need|return|output|ret|with|get)_?(attn|attention|weight|score|prob)", re.IGNORECASE)
 _FLOAT = "a mask of 0 and -inf"
+_UNMASKED = "without a mask"
 _ROUNDING = 0.02  # of the spread: a path in half precision may differ by less, and mean to
 
 
@@ -29,13 +31,44 @@ def one_answer(p):
         change = float(p.change(one, other)[real].max())
         if change > max(p.tolerance, 1e-6):
             differ.append((way != _FLOAT, change, way, mask))
+    if other := _other_map(p):
+        return *other, "what is done to the weights before they are returned"
     if not differ:
         return "ok", f"asked in {asked} other ways: outputs differ by 0"
     _, change, way, mask = max(differ)
     measured = f"{way}{mask}: outputs differ by {amount(change)}"
     if way == _FLOAT:  # some take 0 and 1, where 0 is blocked; in a float mask that is added it means the opposite
         return "beware", measured, "what a float mask means: 0 and -inf are added to the scores"
+    if way == _UNMASKED and p.causal_if_masked:  # an encoder and a decoder share such a layer
+        return "beware", f"{measured}; it is causal only if it is handed a mask", "whether both are meant"
     return ("wrong" if change > _ROUNDING else "beware"), measured, f"the branch {way}: mask and scale in both"
+
+
+def _other_map(p):
+    """Return what is amiss with weights that are handed back, if they are those that were used, in another order."""
+    flags = dict.fromkeys(_flags(p), True)
+    seen = p.watch(p.x[:2], masks=flags or None, need=False)
+    used = torch.cat([use.weights for use in seen.uses]) if seen.uses else torch.empty(0, p.n, p.n)
+    maps = [x for x in tensors(seen.result) if x.ndim > 2 and len(x) == 2 and x.shape[-2:] == (p.n, p.n)]
+    if not maps or len(used) % 2:
+        return None
+    used = torch.cat([used, used.unflatten(0, (2, -1)).mean(1), used.unflatten(0, (-1, 2)).mean(0)])
+
+    def are_used(x):
+        x = x.detach().reshape(-1, 1, p.n, p.n).to(used.dtype)
+        return bool(((x - used).abs().flatten(2).amax(-1).amin(-1) < 1e-6).all())
+
+    try:
+        alone = [*tensors(p.caller(p.fresh(p.module), p.x[1:2].clone(), masks=flags or None)[1])]
+    except Exception:
+        alone = []  # it takes no batch of 1
+    for x in maps:
+        if not are_used(x) and are_used(x.mT):
+            return "beware", "the weights handed back are those used with queries and keys exchanged"
+        own = [y for y in alone if y.shape[1:] == x.shape[1:] and are_used(x) and are_used(y)]
+        if own and not any(torch.allclose(y[0], x[1], atol=1e-6) for y in own):
+            return "wrong", "the weights handed back are those of another sequence, or of another head"
+    return None
 
 
 def _ways(p):
@@ -56,7 +89,7 @@ def _ways(p):
             continue
         if not p.causal and not p.caller.neutral:
             allowing = Neutral(attempt.form, p.num_heads, p.dtype)(p.n, p.n, p.n)
-            yield "without a mask", "", lambda: p.run(p.x), lambda m=allowing: p.run(p.x, m), everything
+            yield _UNMASKED, "", lambda: p.run(p.x), lambda m=allowing: p.run(p.x, m), everything
         if attempt.form.kind == "boolean" and attempt.form.name == "attn_mask":  # torch's: a float one is added
             causal = everything.tril().expand(p.n, -1, -1)
             added, boolean = (p.mask(attempt.form._replace(kind=kind), causal) for kind in ("additive", "boolean"))

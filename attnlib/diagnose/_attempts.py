@@ -6,13 +6,20 @@ from ._forms import KEYS, PADDING, PAIRS, Form, forms, is_for_padding
 
 
 class Neutral:
-    """The mask that allows everything, in one form."""
+    """The masks that allow everything: one in the given form, and those of `others` in its kind.
 
-    def __init__(self, form, heads, dtype):
-        self.form, self.heads, self.dtype = form, heads, dtype
+    `read`: how many tokens a decoder reads besides, which the other masks are for.
+    """
+
+    def __init__(self, form, heads, dtype, others=(), shape=None):
+        self.form, self.heads, self.dtype, self.read = form, heads, dtype, None
+        self.others = [form._replace(name=name, shape=shape or form.shape) for name in others]
 
     def __call__(self, n_q, n_k, batch):
-        return self.form(torch.ones(batch, n_q, n_k, dtype=torch.bool), self.heads, self.dtype)
+        masks = {}
+        for form, n in ((self.form, n_k), *((form, self.read or n_k) for form in self.others)):
+            masks |= form(torch.ones(batch, n_q, n, dtype=torch.bool), self.heads, self.dtype)
+        return masks
 
 
 class Attempt:

@@ -17,25 +17,21 @@ _POSITIONS = ("start_pos", "position", "offset", "cos", "freq")
 
 def cached(p):
     names = [q.name for q in p.caller.parameters] if p.caller.own is None else []
-    caches = [
-        name for name in names if ("cache" in name or "past" in name) and not name.startswith(("use_", "cache_pos"))
-    ]
+    caches = [q.name for q in p.caller.parameters if q.name in names and _takes_cache(p, q)]
     if not caches and "use_cache" not in names and not p.stateful and not OFFSETS & set(names):
         raise CouldNotTell("there is no cache")
     if "x" not in p.caller.roles:
         raise CouldNotTell("it takes keys beside a cache; give a module that takes one sequence")
-    whole = _all_at_once(p)
     alone = torch.cat([p.run(p.x[:, i : i + 1]) for i in range(p.n)], 1)
-    failed, why, reason, ignored, unread = None, "", "no known kind of cache works", "", ""
-    for start in _starts(caches, p.caller.held):
-        flags = {"use_cache": True} if "use_cache" in names else {}
+    failed, why, ignored, unread = None, "", "", ""
+    for start, flags, ours in _attempts(p, caches, names):
         try:
             steps = _in_chunks(p, start, flags, [1] * p.n)
+            whole = _all_at_once(p, flags=flags)
         except _NotTaken as error:
-            unread = unread or str(error)
+            unread = unread or ("" if ours else str(error))
             continue
-        except Exception as error:
-            reason = short(error)
+        except Exception:
             continue
         moved = p.change(steps, whole).max()
         if moved <= p.tolerance:
@@ -46,13 +42,36 @@ def cached(p):
             failed = moved
             with contextlib.suppress(Exception):  # what is wrong stays wrong, whatever more is asked
                 why = _why(p, start, flags)
-    if any(word in name for word in _POSITIONS for name in set(names) - OFFSETS):
-        raise CouldNotTell(reason)
-    if failed is None and (ignored or unread):
+            if ours:
+                break
+    positions = any(word in name for word in _POSITIONS for name in set(names) - OFFSETS)
+    if not positions and failed is None and (ignored or unread):
         return "beware", ignored or unread, "what of the past is read, and which entries of it are kept"
-    if failed is None:
-        raise CouldNotTell(reason)
+    if positions or failed is None:
+        _all_at_once(p)  # says so if it needs a mask that it does not take
+        raise CouldNotTell("no known kind of cache works" + ", without positions" * positions)
     return judge(False, f"one token at a time or all at once: outputs differ by {amount(failed)}{why}")
+
+
+def _takes_cache(p, argument):
+    """Whether an argument takes a cache, as its name says, and neither a switch nor what is read as a context."""
+    name, known = argument.name, {*p.caller.roles.values(), *(p.caller.held or {}), p.caller.ignored}
+    if isinstance(argument.default, bool) or name in known or name.startswith(("use_", "cache_pos")):
+        return False
+    return "cache" in name or "past" in name or ("kv" in name and argument.default is None)
+
+
+def _attempts(p, caches, names):
+    """Yield what to give the first token, the switches that are on, and whether one of them is our own guess.
+
+    Such a switch counts only where the module then hands back what it takes again.
+    """
+    usual = {"use_cache": True} if "use_cache" in names else {}
+    yield from ((start, usual, False) for start in _starts(caches, p.caller.held))
+    for q in p.caller.parameters:
+        words = ("cache", "past", "present", "kv")
+        if q.default is False and q.name not in usual and any(word in q.name for word in words):
+            yield from (({name: None}, {**usual, q.name: True}, True) for name in caches)
 
 
 def _why(p, start, flags):
@@ -103,13 +122,12 @@ def _chunks_too(p, start, flags, whole):
     return "beware", f"right one token at a time; in chunks outputs differ by {amount(moved)}"
 
 
-def _all_at_once(p, x=None):
-    x = p.x if x is None else x
-    if p.causal:
-        return p.run(x)
-    if not p.pairs.works:
+def _all_at_once(p, x=None, flags=None):
+    if not p.causal and not p.pairs.works:
         raise CouldNotTell("all at once needs a causal mask, and it takes none")
-    return p.run(x, p.mask(p.pairs.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()))
+    causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+    given = (flags or {}) if p.causal else p.mask(p.pairs.form, causal) | (flags or {})
+    return p.caller(p.fresh(p.module), (p.x if x is None else x).clone(), masks=given or None)[0]
 
 
 def _starts(names, held):

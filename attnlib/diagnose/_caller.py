@@ -3,6 +3,7 @@
 import copy
 import inspect
 import itertools
+import math
 import traceback
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import torch
 
 from ._forms import is_mask
+from ._verdicts import describe
 
 _ROLES = {
     "query": {"q", "xq", "query", "querie", "query_state", "query_layer", "input_q", "q_in", "q_input"},
@@ -59,6 +61,10 @@ def _channels(x, heads=None):
     return x.mT.contiguous()
 
 
+def _square(x, heads=None):
+    return x.unflatten(1, (math.isqrt(x.shape[1]), -1))
+
+
 SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 LAYOUTS = (
     _Layout("(batch, tokens, features)", 3, _same, _same),
@@ -68,6 +74,8 @@ LAYOUTS = (
     _Layout("(tokens, features)", 2, _same, _same),
     _Layout("(batch, features, 1, tokens)", 4, lambda x, heads: _channels(x)[:, :, None], lambda y: y.flatten(2).mT),
     _Layout("(batch, features, tokens)", 3, _channels, _channels),
+    _Layout("(batch, rows, columns, features)", 4, _square, lambda y: y.flatten(1, 2)),
+    _Layout("(batch, features, rows, columns)", 4, lambda x, h: _square(x).movedim(3, 1), lambda y: y.flatten(2).mT),
 )
 
 
@@ -78,7 +86,7 @@ class Caller:
     are those that take a mask, as their names say. `swallows`: the module takes any keyword, so that a mask may vanish
     without a word. `neutral`, (n_q, n_k, batch) -> the mask that allows everything, is for a module that insists on
     one. `hands_mask`: a mask reaches the module; a call of one's own may drop it. `held` is what a decoder reads
-    besides: the argument, and the same tokens for each sequence. `ignored` is called as a context, and does nothing.
+    besides: by argument, the same tokens for each sequence. `ignored` is called as a context, and does nothing.
     """
 
     def __init__(self, module, own, num_heads):
@@ -140,9 +148,21 @@ class Caller:
         return self.layout.axes == 2
 
     @property
-    def insists(self):
-        """Whether a mask must be given."""
-        return self.own is None and bool(self.required & set(self.masks))
+    def insisted(self):
+        """The masks that must be given."""
+        return [name for name in self.masks if name in self.required] if self.own is None else []
+
+    @property
+    def guessed(self):
+        """Arguments whose names do not say that they are what they were taken for."""
+        known = {0, 1, 2, *self.by_name.values()} if self.own is None else self.roles.values()
+        return [name for role, name in self.roles.items() if role != "x" and name not in known]
+
+    @property
+    def left_out(self):
+        """What must be given, and is not known: None is given."""
+        known = {*self.roles.values(), *self.insisted, *(self.held or {}), *OFFSETS}
+        return sorted(self.required - known) if self.own is None else []
 
     @property
     def three(self):
@@ -171,17 +191,18 @@ class Caller:
         return self._call(module, query, key, value, masks, query)
 
     def _call(self, module, query, key, value, masks, like):
-        if masks is None and self.neutral is not None:
-            masks = self.neutral(query.shape[-2], key.shape[-2], 1 if query.ndim == 2 else len(query))
+        if self.neutral is not None:
+            neutral = self.neutral(query.shape[-2], key.shape[-2], 1 if query.ndim == 2 else len(query))
+            masks = neutral | (masks or {})
         given = {"query": query, "key": key, "value": value, "x": query}
         if self.two and key is not query:
             given["context"] = key
-        arguments = {name: 0 if name in OFFSETS else None for name in self.required - set(self.roles.values())}
+        arguments = dict.fromkeys(self.left_out) | {name: 0 for name in self.required & OFFSETS}
+        arguments |= dict.fromkeys(self.insisted)
         for role, name in self.roles.items():
             if role != "context" or "context" in given or name in self.required:
                 arguments[name] = self.layout.into(given.get(role, query), self.num_heads)
-        if self.held:
-            name, memory = self.held
+        for name, memory in (self.held or {}).items():
             memory = memory.to(query.dtype).expand(len(query), -1, -1) if query.ndim == 3 else memory.to(query.dtype)
             arguments[name] = self.layout.into(memory.clone(), self.num_heads)
         arguments |= masks or {}
@@ -230,7 +251,7 @@ class NoOutput(TypeError):
     """The module was called, and returned nothing that can be its output."""
 
 
-def refusal(errors, embed_dim):
+def refusal(errors, embed_dim, lengths):
     """Return the error to raise, of [(layout, error)]: the guess that came furthest into the module explains most."""
     usual = [error for layout, error in errors if layout is errors[0][0]]
     error = max(usual, key=lambda e: (isinstance(e, NoOutput), len(list(traceback.walk_tb(e.__traceback__)))))
@@ -238,8 +259,8 @@ def refusal(errors, embed_dim):
         return error.with_traceback(None)
     return TypeError(
         "diagnose could not call the module: expected module(query, key, value) or module(x) to work on "
-        f"(batch, tokens, {embed_dim}), got {type(error).__name__}: {error}. "
-        "Fix: call=lambda module, query, key, value, mask: module(...)."
+        f"(batch, tokens, {embed_dim}), got {describe(error)}. It may insist on a number of tokens: those tried are "
+        f"{', '.join(map(str, lengths))}. Fix: call=lambda module, query, key, value, mask: module(...)."
     )
 
 

@@ -68,7 +68,7 @@ def forms(names, shapes):
 
 def is_mask(name):
     """Whether an argument of this name takes a mask."""
-    name = name.lower()
+    name = name.lower().replace("ahead", "")  # a look_ahead_mask is no head_mask
     if any(word in name for word in _NOT_MASKS):
         return False
     words = ("mask", "adj", "attn_bias", "attention_bias", "padding", "valid_len", "lengths", "pad")

@@ -1,6 +1,7 @@
 """Probes for what any layer must do: the same again, alone, with large numbers, in float16; no dead parameters."""
 
 import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from ._caller import NoOutput
 from ._patient import copied
@@ -13,9 +14,19 @@ def deterministic(p):
     if p.stateful:
         kept = "a call leaves something behind that changes the next one; each call here is the first one of a copy"
         return "beware", kept, "what forward keeps in self: a cache, a counter"
-    first, second = p.run(p.x), p.run(p.x)
-    same = torch.equal(first.nan_to_num(), second.nan_to_num())
-    measured = f"two calls in eval mode differ by {amount(p.change(first, second).max(), 0)}"
+    first, made = p.run(p.x), set()
+    hook = register_module_parameter_registration_hook(
+        lambda part, name, x: None if x is None else made.add(type(part).__name__)
+    )
+    try:
+        second = p.run(p.x)
+    finally:
+        hook.remove()
+    differ = p.change(first, second).max()
+    same, measured = differ <= p.tolerance, f"two calls in eval mode differ by {amount(differ, p.tolerance)}"
+    if made:
+        anew = f"{measured}; each makes {' and '.join(sorted(made))} anew, which nothing trains"
+        return ("beware" if same else "wrong"), anew, "layers made in forward: make them in __init__"
     if same or p.watch(p.x, need=False).dropout:
         return judge(same, measured)
     return "beware", measured + ", not by a dropout", "random numbers that eval() does not switch off"
@@ -61,7 +72,10 @@ def large(p):
     before, after = (p.watch(scale * p.x[:3], need=False).uses for scale in (1, 1000))
     sums = [torch.cat([use.weights.sum(-1).flatten() for use in uses]) for uses in (before, after) if uses]
     if len(sums) == 2 and ((sums[0] - 1).abs() < 1e-3).all() and (lost := int(((sums[1] - 1).abs() > 1e-3).sum())):
-        return "wrong", f"{measured}; {lost} rows of weights no longer sum to 1", "the maximum: of each row, not of all"
+        said = f"{measured}; {lost} rows of weights no longer sum to 1"
+        if all(use.scores.less for use in before):  # an exp of its own; behind torch's softmax, a second division
+            return "wrong", said, "the maximum: of each row, not of all"
+        return "beware", said, "a second division, by sums that become 0"
     return "ok", measured
 
 
@@ -84,13 +98,18 @@ def float16(p):
     moved = float(p.change(output.to(p.dtype), expected).max())
     if moved < 0.1:
         return "ok", "within 0.1 of the spread in float32"
-    wrong = "wrong", f"differs by {moved:.2g}"
-    if masks is None or p.change(p.run(p.x.half(), module=copied(p.original).half()).to(p.dtype), p.output).max() > 0.1:
-        return (
-            *wrong,
-            "a number that is too large for float16, with or without a mask: a bias, scores without a scale",
-        )
-    return wrong
+    measured, half_alone = f"differs by {moved:.2g}", output
+    if masks is not None:
+        half_alone = p.run(p.x.half(), module=copied(p.original).half())
+        if p.change(half_alone.to(p.dtype), p.output).max() <= 0.1:
+            return "wrong", measured
+    largest = p.watch(p.x, need=False, sizes=True).largest
+    if largest > torch.finfo(torch.float16).max:
+        large = "a number that is too large for float16, with or without a mask: a bias, scores without a scale"
+        return "wrong", measured, large
+    if not half_alone.isfinite().all():
+        return "wrong", measured, "a number that float16 rounds to 0, as an eps below 1e-8 in a divisor"
+    return "beware", f"{measured}, by rounding: no number is above {largest:.2g}", "how small the weights begin"
 
 
 def dead(p):
@@ -109,15 +128,30 @@ def dead(p):
         # NaN passes a product with 0, a number does not: pruned weights are multiplied by 0 on purpose.
         dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _nan)}
         if any(mask.any() for mask in dead.values()):
-            return "wrong", _counted(p, dead, "do nothing")
+            measured = _counted(p, dead, "do nothing")
+            if p.caller.left_out:
+                raise CouldNotTell(f"{measured}, but nothing was handed in for {', '.join(p.caller.left_out)}")
+            return "wrong", measured
         zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
         zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
+        idle = _cancelled(gradients)
+        taken = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _shifted, 1e-9)}
     if any(mask.any() for mask in zeroed.values()):
         return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
     measured = _counted(p, {}, "do nothing")
+    if any(mask.any() for mask in taken.values()):
+        count = sum(int(mask.sum()) for mask in taken.values())
+        measured += f"; {count} change nothing by design: a softmax or a norm takes away what is the same for all"
     if said := _projections(p):
         return "beware", f"{measured}; {said}", "how the projections begin, requires_grad, detach()"
     return "ok", measured
+
+
+def _cancelled(gradients):
+    """Return which entries of biases have a gradient of rounding alone: those of keys, which a softmax cancels."""
+    largest = max(float(x.abs().max()) for x in gradients.values() if x is not None)
+    biases = {name: x for name, x in gradients.items() if x is not None and x.ndim == 1 and x.any()}
+    return {name: x.abs() < 1e-12 * largest for name, x in biases.items()}
 
 
 def _projections(p):
@@ -208,11 +242,15 @@ def _nan(old):
     return torch.nan
 
 
+def _shifted(old):
+    return old + torch.linspace(-7, 7, old.numel(), dtype=old.dtype)
+
+
 def _other_numbers(old):
     return torch.linspace(-3, 3, old.numel(), dtype=old.dtype)  # no random ones: later probes draw theirs
 
 
-def _matters(p, runs, name, idle, poison):
+def _matters(p, runs, name, idle, poison, least=0.0):
     """Whether the outputs change with entries that have no gradient, which may only be that of a saturated function."""
     if not idle.any():
         return True
@@ -220,4 +258,4 @@ def _matters(p, runs, name, idle, poison):
     with torch.no_grad():
         parameter = poisoned.get_parameter(name)
         parameter[idle] = poison(parameter[idle])
-    return any(p.change(run(poisoned), run(p.module)).max() > 0 for run in runs)
+    return any(p.change(run(poisoned), run(p.module)).max() > least for run in runs)

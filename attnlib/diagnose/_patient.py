@@ -3,6 +3,8 @@
 import contextlib
 import copy
 import functools
+import itertools
+import math
 import types
 
 import torch
@@ -76,6 +78,22 @@ def _with_zeros_filled(module):
     return module
 
 
+_LONGEST = 100  # tokens that are tried, and as many sequences
+
+
+def _sizes(module):
+    """Return sizes that may be a number of tokens: those of square tables first, sides of a square image last."""
+    square, other = [], []
+    for part in module.modules():
+        linear = isinstance(part, torch.nn.Linear)
+        for x in (*part.parameters(recurse=False), *part.buffers(recurse=False), *vars(part).values()):
+            if isinstance(x, torch.Tensor):
+                (square if x.ndim > 1 and x.shape[-1] == x.shape[-2] and not linear else other).extend(x.shape[::-1])
+            elif type(x) is int or (isinstance(x, tuple) and x and all(type(y) is int for y in x)):
+                other.append(math.prod(x) if isinstance(x, tuple) else x)
+    return dict.fromkeys([*square, *other, *(x * x for x in other)])
+
+
 class Patient:
     """A copy of the module in float64 where it works there, with an input x, (b, n, embed_dim), b = n.
 
@@ -98,21 +116,18 @@ class Patient:
 
     def _choose(self):
         """Find a way to call the module; TypeError if there is none."""
-        head_dim = max(self.embed_dim // self.num_heads, 1)
-        taken = {self.num_heads, head_dim, self.embed_dim, *range(3)}
-        # Windows and tables of positions may insist on a size: 4, 9, 16, 49 and 64 are squares.
-        first = next(n for n in (5, 7, 11, 13) if n not in taken and self.embed_dim % n)
-        errors, signature = [], self.caller
-        for n in (first, 4, 9, 16, 49, 64):
+        lengths, signature, said = self._lengths(), self.caller, []
+        for n in lengths:
             for dtype in (torch.float64, torch.float32):
-                self.n, self.dtype = n, dtype
+                # The first length in float32 says most: a module that computes in float32 refuses float64.
+                self.n, self.dtype, errors = n, dtype, []
                 self.module = copied(self.original).to(dtype)
                 self.x, callers = self.draw(n), {}
                 # Several layouts may run: one in which weights are seen ends the search, else the best is taken.
                 for way in calling.combinations(signature, self.declared.batch_first is not False):
                     self.caller = signature.tried(*way)
-                    if self._works(errors):
-                        callers.setdefault(self._attends(), self.caller)
+                    if self._works(errors) and (attends := self._attends()) + (n not in self._kept):
+                        callers.setdefault(attends, self.caller)
                         if 2 in callers:
                             break
                     signature.ignored = signature.ignored or self.caller.ignored
@@ -121,15 +136,29 @@ class Patient:
                     return
                 if self._any_mask():
                     return
-        raise calling.refusal(errors, self.embed_dim) from None
+            said = errors if n == self._first else said
+        raise calling.refusal(said, self.embed_dim, lengths) from None
+
+    def _lengths(self):
+        """Return how many tokens to try: first a number that is the size of nothing else.
+
+        Windows and tables of positions may insist on one: squares, then sizes that the module keeps.
+        """
+        taken = {self.num_heads, max(self.embed_dim // self.num_heads, 1), self.embed_dim, *range(3)}
+        self._first = next(n for n in (5, 7, 11, 13) if n not in taken and self.embed_dim % n)
+        self._kept = [n for n in _sizes(self.original) if 2 < n <= _LONGEST and n % self.embed_dim][:12]
+        return list(dict.fromkeys((self._first, 4, 9, 16, 49, 64, *self._kept)))
 
     def _attends(self):
-        """How much the present layout looks like that of tokens: 2, weights are seen; 1, they reach each other.
+        """How much the present layout looks like that of tokens: 2, weights are seen; 1, they reach each other; 0.
 
         Fewer sequences than tokens: attention along their axis has other sizes.
         """
-        if self.watch(self.x[:3], need=False).uses:
+        seen = self.watch(self.x[:3], need=False)
+        if seen.uses:
             return 2
+        if self.n in self._kept and not (seen.weighs or seen.multiplies):
+            return 0  # a layer that takes features for tokens
         changed = self.x.clone()
         changed[:, 0] = self.draw(self.n)[:, 0]
         same = torch.isclose(self.run(changed), self.run(self.x), equal_nan=True)
@@ -154,34 +183,80 @@ class Patient:
     def _hold_what_it_reads(self):
         """A decoder attends to itself, too: what it reads besides is held still, or it would leak past any mask."""
         caller, roles = self.caller, self.caller.roles
-        name = roles.get("context", caller.ignored)
-        if caller.own or not name:
-            return
-        memory = self.draw(self.n + 2, 1)[0]
-        caller.roles, caller.held = {"x": roles["x"]}, (name, memory)
-        if self._runs([]) and self.watch(self.x[:2], need=False).uses:
-            other = ("cross", "memory", "enc", "src", "context")
+        if caller.held or self._hold():
+            words = ("cross", "memory", "enc", "src", "context")
             # What it reads has masks of its own, which say nothing of the tokens that attend to each other.
-            masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
+            others = [form.name for form in caller.neutral.others] if caller.neutral else []
+            masks = [name for name in caller.masks if name not in others and not any(word in name for word in words)]
             caller.masks = masks or caller.masks
         else:
             caller.roles, caller.held = roles, None
+            if caller.neutral:
+                caller.neutral.read = None
+
+    def _hold(self):
+        """Hold still what is read besides; tell whether tokens then attend to each other, so that it is a decoder."""
+        caller, roles = self.caller, self.caller.roles
+        names = [roles[role] for role in ("context", "key", "value") if role in roles]
+        names = names or ([caller.ignored] if caller.ignored else [])
+        if caller.own or not names:
+            return False
+        caller.roles = {"x": roles["x"] if "x" in roles else roles["query"]}
+        caller.held = dict.fromkeys(names, self.draw(self.n + 2, 1)[0])
+        if caller.neutral:
+            caller.neutral.read = self.n + 2
+        try:
+            held = bool(self.watch(self.x[:2], need=False).uses) and self._runs([])
+            return held and ("context" in roles or "x" in roles or not torch.equal(*self.with_other_memories()))
+        except Exception:
+            return False
+
+    def with_other_memories(self):
+        """Return the outputs with what a decoder reads, and with something else in its place."""
+        before, held = self.run(self.x), self.caller.held
+        self.caller.held = {name: memory.roll(1, -1) for name, memory in held.items()}
+        after = self.run(self.x)
+        self.caller.held = held
+        return before, after
 
     def _works(self, errors):
         """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
         self.caller.neutral = None
         if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
-        # Each form of a mask is one more call: only small ones, and each allows everything, so that it must run.
-        if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
-            for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
-                self.caller.neutral = Neutral(form, self.num_heads, self.dtype)
+        # Each form of a mask is one more call: only few tokens, and each allows everything, so that it must run.
+        if self.caller.insisted and (self.n < 9 or self.n in self._kept):
+            for neutral in self._neutral_masks(self.caller.insisted):
+                self.caller.neutral = neutral
                 if not self._runs([]):
                     continue
-                self._runnable = self._runnable or (self.caller.layout, self.caller.roles, self.caller.neutral)
-                if self._blocks_what_it_should(form):
+                if not self._runnable and self._weighs():
+                    self._runnable = self.caller.layout, self.caller.roles, neutral
+                if self._blocks_what_it_should(neutral.form) or self._holds(neutral):
                     return True
         return False
+
+    def _weighs(self):
+        """Whether a mask lets tokens weigh each other: one that forbids all in truth leaves NaN, or equal weights."""
+        weights = [use.weights for use in self.watch(self.x[:2], need=False).uses]
+        return all(bool(x.isfinite().all() and x.std() > 1e-6) for x in weights)
+
+    def _neutral_masks(self, names):
+        """Yield every Neutral: each of the masks in every form, the others in the same one; if none runs, in others."""
+        for shape in (None, *KEYS, *PAIRS) if len(names) > 1 and self.n == self._first else (None,):
+            for name in names:
+                others = [other for other in names if other != name]
+                for form in forms([name], {**PAIRS, **PADDING}):
+                    yield Neutral(form, self.num_heads, self.dtype, others, shape)
+            if self._runnable:
+                return
+
+    def _holds(self, neutral):
+        """Whether a decoder does what one mask says while what it reads is held still, with the others for that."""
+        caller, roles = self.caller, self.caller.roles
+        if not self._hold() or not self._blocks_what_it_should(neutral.form):
+            caller.roles, caller.held, neutral.read = roles, None, None
+        return bool(caller.held)
 
     def _runs(self, errors):
         try:
@@ -341,16 +416,17 @@ class Patient:
     def moved(self, a, b):
         return self.change(a, b) > self.tolerance
 
-    def watch(self, x, *more, masks=None, alone=False, need=True, module=None):
+    def watch(self, x, *more, masks=None, alone=False, need=True, module=None, sizes=False):
         """Run with a Watch; x is the query, `more` key and value."""
         inputs = [x.clone() for x in (x, *more)]
         query, key, value = inputs if more else inputs * 3
         module = self.fresh(module or self.module)
-        watch = Watch(module, query.shape[1], key.shape[1], alone)
+        watch = Watch(module, query.shape[1], key.shape[1], alone, sizes)
         with plain_attention(), watch:
             for sequence in inputs:
                 watch.start(sequence)
-            watch.output = self.caller(module, query, key, value, masks)[0].detach()
+            output, watch.result = self.caller(module, query, key, value, masks)
+            watch.output = output.detach()
         self.convolves |= watch.convolves
         if need and not watch.uses:
             raise CouldNotTell("no weights were seen to multiply values")
@@ -378,6 +454,17 @@ class Patient:
         return not self.moved(self.run(changed), self.output)[1:].any()
 
     @functools.cached_property
+    def repeats(self):
+        """Whether equal inputs give equal weights: rows may come in an order of chance, which no output shows."""
+        seen = [[use.weights for use in self.watch(self.x[:2], need=False).uses] for _ in range(2)]
+        pairs = itertools.zip_longest(*seen, fillvalue=torch.empty(0))
+        return all(a.shape == b.shape and torch.allclose(a, b, atol=1e-6, equal_nan=True) for a, b in pairs)
+
+    def must_repeat(self):
+        if not self.repeats:
+            raise CouldNotTell("the same inputs twice: the weights are others, or in another order")
+
+    @functools.cached_property
     def reach(self):
         """The influence without any mask."""
         return self.influence()
@@ -398,6 +485,22 @@ class Patient:
             mask[0, 1] = True
             attempt = best_attempt(self, PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
         return attempt
+
+    @functools.cached_property
+    def causal_if_masked(self):
+        """ "" unless it masks the future as soon as it is handed a mask, even one that allows everything.
+
+        "read", or "unread" where what the mask says is not: the inverted one gives the same output.
+        """
+        form = (self.pairs if self.pairs.works else self.padding).form
+        if self.causal or self.caller.neutral or form is None or not self.reach.triu(1).any():
+            return ""
+        every = torch.ones(self.n, self.n, self.n, dtype=torch.bool)
+        other = ~torch.eye(self.n, dtype=torch.bool)
+        if not torch.equal(self.influence(self.mask(form, every)) & other, self.reach.tril() & other):
+            return ""
+        one, inverted = (self.run(self.x, self.mask(form, mask)) for mask in (every.tril(), ~every.tril()))
+        return "read" if self.moved(one, inverted).any() else "unread"
 
     @functools.cached_property
     def unread_masks(self):

@@ -48,7 +48,7 @@ PROBES = (
         "heads differ",
         weights.heads,
         "one small projection shared by all heads; copies",
-        ("batch consistency", "dead parameters"),
+        (*_SAME, "batch consistency", "dead parameters"),
     ),
     _Probe("score scale", weights.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
     _Probe("keys matter", weights.keys_matter, "keys made from the query; scores that are not used", _SAME),

@@ -1,8 +1,11 @@
 """Probes for who reaches whom: poke a token, and see which outputs move."""
 
+import math
+
 import torch
 
 from ._forms import is_for_padding
+from ._patient import copied
 from ._verdicts import amount, judge
 from .report import CouldNotTell
 
@@ -22,6 +25,39 @@ def layout(p):
 
 
 def permutation(p):
+    verdict, measured, *look_at = _permutation(p)
+    if verdict == "ok" and p.declared.positions and _turns_badly(p):
+        said = f"{measured}; for equal tokens the scores are no function of the distance between positions"
+        return "beware", said, "rotary: which two features are a pair; the same turn for queries and keys"
+    return verdict, measured, *look_at
+
+
+def _turns_badly(p):
+    """Whether positions that multiply queries and keys, as rotations do, make scores of more than the distance.
+
+    Positions that are added may do so; where they are, the difference of two queries is the same for all tokens.
+    """
+    if math.isqrt(p.n) ** 2 == p.n:  # positions may be those of a plane
+        return False
+    seen = [p.watch(p.draw(1, 1).expand(2, p.n, -1), need=False).uses for _ in range(2)]
+    for one, other in zip(*seen, strict=False):
+        if not one.scores.queries or not other.scores.queries or float(_apart(one.values).abs().max()) > 1e-6:
+            continue
+        turned, otherwise = _apart(one.scores.queries), _apart(other.scores.queries)
+        steps = one.weights.log().diff(dim=-1)
+        across = [steps.diagonal(d, -2, -1) for d in range(2 - p.n, p.n - 1)]
+        spreads = [float((x.amax(-1) - x.amin(-1)).max()) for x in across if x.isfinite().all()]
+        if max(spreads, default=0.0) > 1e-4 and float((turned - otherwise).abs().max()) > 1e-6:
+            return True
+    return False
+
+
+def _apart(side):
+    """Return how far what stands for each token is from what stands for the first one."""
+    return side.features - side.features.narrow(side.axis, 0, 1)
+
+
+def _permutation(p):
     mixed, measured = _mixed(p)
     if p.declared.positions and not mixed and not _order_counts(p):
         return "wrong", "exchanging two tokens exchanges their outputs, and no other one moves: no positions", _PLACES
@@ -69,7 +105,7 @@ def _mixed(p):
         reach = p.influence(run=run)
     except CouldNotTell:
         return None, ""
-    if watches[0].convolves or watches[0].elsewhere:  # values of positions, say, are weighted, too
+    if watches[0].convolves or watches[0].elsewhere or not p.repeats:  # values of positions, say, are weighted, too
         return None, ""
     mixed = reach & ~torch.eye(p.n, dtype=torch.bool)
     others = int(mixed.sum())
@@ -121,7 +157,41 @@ def _unless_unread(p, measure, of_padding):
 
 
 def causality(p):
-    return _unless_unread(p, _causality, of_padding=False)
+    try:
+        finding, unknown = _unless_unread(p, _causality, of_padding=False), None
+    except CouldNotTell as error:
+        finding, unknown = ("ok", ""), error
+    if finding[0] == "ok" and p.declared.causal is None and (name := _idle_triangle(p)):
+        return "beware", f"{name} is triangular and moves nothing: tokens see later ones", f"the indices of {name}"
+    if unknown:
+        raise unknown
+    return finding
+
+
+def _idle_triangle(p):
+    """Return the name of a causal mask that the module keeps, and that does nothing though nobody has to ask for it."""
+    asked = any("caus" in q.name for q in p.caller.parameters)
+    if asked or p.causal or p.causal_if_masked or not p.reach.triu(1).any():
+        return ""
+    for name, part in p.module.named_modules():
+        for key, x in (*part.named_buffers(recurse=False), *vars(part).items()):
+            if isinstance(x, torch.Tensor) and _is_triangle(x) and _is_idle(p, name, key, x):
+                return key
+    return ""
+
+
+def _is_triangle(x):
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.shape[-1] < 3:
+        return False
+    x = x.reshape(-1, *x.shape[-2:])[0]
+    later = torch.ones_like(x, dtype=torch.bool).triu(1)
+    return bool((x[later] == x[0, 1]).all() and (x[~later] == x[0, 0]).all() and x[0, 0] != x[0, 1])
+
+
+def _is_idle(p, name, key, x):
+    module = copied(p.module)
+    setattr(module.get_submodule(name), key, x.mT.clone())
+    return not p.moved(p.run(p.x, module=module), p.output).any()
 
 
 def _causality(p):
@@ -141,6 +211,8 @@ def _causality(p):
     measured = f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})"
     if attempt.turned:
         return "wrong", f"{measured}: rows and columns of the mask are exchanged", "a transpose: rows are the queries"
+    if attempt.works and p.causal_if_masked == "unread":
+        return "beware", f"{measured}: whatever the mask says, only whether there is one", _FLAG
     return judge(not attempt.leaks, measured)
 
 
@@ -157,19 +229,65 @@ def _padding(p):
         if fault := _fails(p, attempt, p.pairs):
             return fault
     measured = f"{attempt.leaks} real outputs move with the padding ({attempt.form})"
-    if not attempt.leaks and (leaks := _leaks_beside_another_mask(p)):
+    if attempt.leaks:
+        return "wrong", measured, *_wrong_mask(p, attempt)
+    if p.causal_if_masked == "unread":
+        return "beware", f"whatever the mask says, only whether there is one ({attempt.form})", _FLAG
+    if p.causal_if_masked and (leaks := _leaks_at_the_front(p, attempt)):
+        return "wrong", f"{leaks} real outputs move with padding at the front ({attempt.form})"
+    if leaks := _leaks_beside_another_mask(p):
         # Some say that the one mask goes before the other one.
         return "beware", f"{measured}; with {p.pairs.form.name} beside it: {leaks}"
-    return judge(not attempt.leaks, measured)
+    if (moved := _moved_by_the_column(p)) > max(p.tolerance, 1e-4):
+        said = f"{measured}; a text alone and behind padding: outputs differ by {amount(moved)}"
+        return "beware", said, "positions counted by the column: count them by the mask"
+    return "ok", measured
+
+
+def _moved_by_the_column(p):
+    """Return how far masked padding before a text moves it; it only should not where texts go on at their end."""
+    by_caller = any(word in q.name for q in p.caller.parameters for word in ("position", "cos", "freq"))
+    if not p.declared.causal or not p.padding.works or by_caller or not p.steady:
+        return 0.0
+    real = torch.arange(p.n) > 1
+    masks = p.mask(p.padding.form, real.expand(p.n, p.n, -1))
+    alone = p.run(p.x[:, 2:]).detach()
+    spread = float((alone - alone.mean((0, 1))).abs().max()) or 1.0
+    return float((p.run(p.x, masks).detach()[:, 2:] - alone).abs().max()) / spread
+
+
+_FLAG = "is_causal=mask is not None: what the mask says is not read"
+
+
+def _wrong_mask(p, attempt):
+    """Return where to look if what leaks is not the mask that a sequence was given, but another one, or none."""
+    if p.causal_if_masked == "unread":
+        return (_FLAG,)
+    obeyed = set()
+    for j in (0, 1):
+        mask = torch.ones(p.n, p.n, p.n, dtype=torch.bool)
+        before = p.run(p.x, p.mask(attempt.form, mask))
+        mask[j, :, -2:] = False
+        moved = p.moved(p.run(p.x, p.mask(attempt.form, mask)), before).any(1)
+        obeyed |= {j} if (moved & (torch.arange(p.n) != j)).any() else set()
+    if obeyed == {0}:
+        return ("every sequence obeys the mask of the first one: mask[0], or mask[:1]",)
+    if obeyed:
+        return ("a sequence obeys the mask of another sequence: repeat where repeat_interleave belongs",)
+    return ()
 
 
 def _leaks_beside_another_mask(p):
     """Hand in both masks at once: return how many real outputs move with padding at the front."""
     if p.causal or not (p.pairs.works and p.padding.works) or p.pairs.form.name == p.padding.form.name:
         return 0
-    real = torch.arange(p.n).expand(p.n, -1) > torch.arange(p.n)[:, None] % 3
     pairs = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-    masks = p.mask(p.pairs.form, pairs) | p.mask(p.padding.form, real[:, None].expand(-1, p.n, -1))
+    return _leaks_at_the_front(p, p.padding, p.mask(p.pairs.form, pairs))
+
+
+def _leaks_at_the_front(p, attempt, beside=None):
+    real = torch.arange(p.n).expand(p.n, -1) > torch.arange(p.n)[:, None] % 3
+    masks = (beside or {}) | p.mask(attempt.form, real[:, None].expand(-1, p.n, -1))
     changed = torch.where(real[..., None], p.x, p.draw(p.n))
     return int((p.moved(p.run(changed, masks), p.run(p.x, masks)) & real).sum())
 
@@ -192,6 +310,8 @@ def allowed(p):
         return "beware", "no token has any weight on itself"
     if lost:
         return "beware", f"{lost} of {int(expected.sum())} pairs do not reach each other: a window, or a mask"
+    if p.causal_if_masked:
+        return "beware", "with a mask, even one that allows everything, no token sees later ones", "whether it is meant"
     for attempt in p.masked:
         if attempt.form is not None and attempt.lost and not attempt.for_all:
             return "wrong", f"{attempt.lost} pairs that the mask allows do not reach each other ({attempt.form})"
@@ -226,6 +346,8 @@ def _polarity_of(p, form):
         return ("wrong" if wrong else "beware"), measured, "scores + mask: masked_fill for a boolean one"
     if "additive" in form.kind or form.shape == "(b,) lengths":
         return "ok", f"no polarity ({form})"
+    if p.causal_if_masked == "unread":
+        raise CouldNotTell(f"the inverted mask gives the same output: what it says is not read ({form})")
     measured = f"True means {'blocked' if form.blocked else 'may attend'} ({form})"
     if p.declared.blocked is not None:
         return judge(form.blocked == p.declared.blocked, measured)
@@ -264,6 +386,8 @@ def fully_masked(p):
         raise CouldNotTell("no mask of a known form works")
     if "additive" in attempt.form.kind:
         raise CouldNotTell("a mask that is added decides that itself")
+    if p.causal_if_masked == "unread":
+        raise CouldNotTell("what the mask says is not read")
     masks = p.mask(attempt.form, mask)
     before, after = p.run(p.x, masks), p.run(changed, masks)
     if before[rows].isnan().any():

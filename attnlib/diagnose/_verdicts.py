@@ -1,4 +1,6 @@
-"""What probes share: how a verdict and an amount are put."""
+"""What probes share: how a verdict, an amount and an error are put."""
+
+import traceback
 
 
 def judge(good, measured):
@@ -10,5 +12,14 @@ def amount(change, tolerance=0.0):
     return "0" if change <= tolerance else f"{float(change):.2g} of their spread"
 
 
+def describe(error):
+    """Return the kind of an error and its words; of one without words, as of a bare assert, the line that raised it."""
+    kind = type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    if str(error).strip() or not frames:
+        return f"{kind}: {error}"
+    return f"{kind} in line {frames[-1].lineno} of {frames[-1].name}: {frames[-1].line}"
+
+
 def short(error):
-    return f"{type(error).__name__}: {error}".splitlines()[0][:90]
+    return describe(error).splitlines()[0][:90]

@@ -42,6 +42,8 @@ class Side(NamedTuple):
     alike: bool  # the same for all tokens
     projected: bool
     trained: bool  # a gradient goes through
+    features: torch.Tensor | None = None
+    axis: int = -2  # of the tokens
 
 
 class Use(NamedTuple):
@@ -68,18 +70,21 @@ class Watch(TorchDispatchMode):
     convolves, dropout, multiplies, elsewhere : bool
         A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs, a product of
         weights and a parameter that is no mixing of heads was seen.
-    weighs, drops_scores, opaque : bool
-        A softmax or an exp of what depends on the inputs was seen, a dropout of scores, an operation not of torch.
+    weighs, normalises, drops_scores, opaque : bool
+        A softmax or an exp of what depends on the inputs was seen, a softmax of scores, a dropout of scores, an
+        operation not of torch.
+    largest : float
+        With ``sizes=True`` the largest finite number that any operation returned.
     single : bool
         Something was computed in float32 or less.
     """
 
-    def __init__(self, module, n_q, n_k, alone=False):
+    def __init__(self, module, n_q, n_k, alone=False, sizes=False):
         super().__init__()
-        self.n_q, self.n_k, self.alone = n_q, n_k, alone
+        self.n_q, self.n_k, self.alone, self.sizes, self.largest = n_q, n_k, alone, sizes, 0.0
         self.uses, self.multiplied = [], set()
         self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
-        self.weighs = self.drops_scores = self.opaque = False
+        self.weighs = self.drops_scores = self.opaque = self.normalises = False
         self._alive = []  # an identity stays unique only as long as its tensor lives
         self._tags = {}
         for name, parameter in module.named_parameters():
@@ -118,6 +123,8 @@ class Watch(TorchDispatchMode):
         self.opaque |= "::" in name  # what stands before the name of an operation of torch is removed
         self.weighs |= name.rstrip("_") in (*_SOFTMAX, "exp") and tag is not None and tag.stage > PARAMETER
         for tensor in result if isinstance(result, tuple | list) else (result,):
+            if self.sizes and isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel():
+                self.largest = max(self.largest, float(tensor.detach().abs().nan_to_num(0, 0).max()))
             if tag is not None and isinstance(tensor, torch.Tensor):
                 self.single |= tag.stage > PARAMETER and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
                 self._mark(tensor, tag)
@@ -135,6 +142,7 @@ class Watch(TorchDispatchMode):
         if tag.stage == WEIGHTS:
             return self._reweighted(name.rstrip("_"), tag, [self._tag(x) for x in tensors])
         if name in _SOFTMAX and (tag.stage == SCORES or self._over_pairs(args[0], args[1])):
+            self.normalises = True
             sink = self.n_k < args[0].shape[args[1]] < 2 * self.n_k
             return tag._replace(stage=WEIGHTS, softmax=True, less=_SINK if sink else "")
         if name in ("exp", "exp_") and tag.stage == SCORES:
@@ -240,7 +248,7 @@ class Watch(TorchDispatchMode):
 
 def _side(x, axis, tag):
     first = x.detach().narrow(axis, 0, 1)
-    return Side(x.shape[axis] > 1 and bool((x == first).all()), tag.projected, x.requires_grad)
+    return Side(x.shape[axis] > 1 and bool((x == first).all()), tag.projected, x.requires_grad, x.detach(), axis)
 
 
 def _flat(args):
@@ -263,10 +271,19 @@ def _constant(x):
 
 @contextlib.contextmanager
 def plain_attention():
-    """Let torch's fused attention take its written-out path, whose products and softmax can be seen."""
-    enabled = torch.backends.cuda.flash_sdp_enabled()
-    torch.backends.cuda.enable_flash_sdp(False)
+    """Let torch's fused attention take its written-out path, whose products and softmax can be seen.
+
+    A module may choose a backend itself, with sdpa_kernel around its call: the switches do nothing meanwhile.
+    """
+    switches = {name: getattr(torch._C, f"_set_sdp_use_{name}") for name in ("flash", "math")}
+    enabled = torch.backends.cuda.flash_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
+    switches["flash"](False)
+    switches["math"](True)
     try:
+        for name in switches:
+            setattr(torch._C, f"_set_sdp_use_{name}", lambda on: None)
         yield
     finally:
-        torch.backends.cuda.enable_flash_sdp(enabled)
+        for (name, switch), on in zip(switches.items(), enabled, strict=True):
+            setattr(torch._C, f"_set_sdp_use_{name}", switch)
+            switch(on)

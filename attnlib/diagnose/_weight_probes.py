@@ -11,17 +11,20 @@ from .report import CouldNotTell
 
 def row_sums(p):
     # Fewer sequences than tokens, so that the one axis is not taken for the other; a mask is made for as many.
-    runs = [p.watch(p.x if masks else p.x[:3], masks=masks).uses for masks in _masks(p)]
+    watches = [p.watch(p.x if masks else p.x[:3], masks=masks) for masks in _masks(p)]
+    runs = [seen.uses for seen in watches]
     sums = [_sums(uses) for uses in runs]
     together = torch.cat(sums)
     if not together.numel():
         return "wrong", "all weights are 0"
     measured = f"sums from {float(together.min()):.4g} to {float(together.max()):.4g}"
+    tags = [use.scores for uses in runs for use in uses]
     if _are_one(together):
         if p.watch(p.x[:2], module=copied(p.module).train()).drops_scores:
             return "beware", f"{measured}; in training a dropout falls on the scores", "the dropout: after the softmax"
         return "ok", measured
-    tags = [use.scores for uses in runs for use in uses]
+    if all(tag.stage < WEIGHTS for tag in tags) and any(seen.normalises for seen in watches):
+        return "wrong", f"{measured}: a softmax is computed, and the scores multiply the values", "what softmax returns"
     less = next((tag.less for tag in tags if tag.less), "")
     # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
     if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
@@ -141,12 +144,20 @@ def _differ(p, a, b):
     return bool((a - b).abs().max() > (1e-7 if p.tolerance > 1e-6 else 1e-12))
 
 
+def _unless_guessed(p, finding):
+    """Where the names of the arguments do not say what they are, it may be us who took one for another."""
+    if finding[0] == "wrong" and p.caller.guessed:
+        raise CouldNotTell(f"{finding[1]}, if {' and '.join(p.caller.guessed)} is what it was taken for")
+    return finding
+
+
 def keys_matter(p):
     if p.caller.ignored and not p.caller.two:  # some layers share the signature of those that read a context
         return "beware", f"nothing depends on {p.caller.ignored}"
-    if p.caller.held and not p.moved(*_with_other_memories(p)).any():
-        return "beware", f"nothing depends on {p.caller.held[0]}", "which attention of the layer reads it"
+    if p.caller.held and not p.moved(*p.with_other_memories()).any():
+        return "beware", f"nothing depends on {' and '.join(p.caller.held)}", "which attention of the layer reads it"
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
+    p.must_repeat()
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
         moves = {
@@ -156,34 +167,27 @@ def keys_matter(p):
         }
         moves["queries"] = _differ(p, before, _weights(p, other, key, value))
     else:
-        changed = torch.cat([other[:, :-1], query[:, -1:]], 1)  # the last token stays, those it attends to change
-        before, after = _weights(p, query), _weights(p, changed)
-        moves = {"keys": _differ(p, before[:, -1], after[:, -1])}
-        changed = torch.cat([query[:, :-1], other[:, -1:]], 1)
-        moves["queries"] = _differ(p, before[:, -1, :-1], _weights(p, changed)[:, -1, :-1])
+        # The last one of those that see most tokens stays, and what it attends to changes; then the other way round.
+        others = ~torch.eye(p.n, dtype=torch.bool)
+        i = max(range(p.n), key=lambda row: (int((p.reach & others)[row].sum()), row))
+        before, stays = _weights(p, query), ~others[i, :, None]
+        moves = {"keys": _differ(p, before[:, i], _weights(p, torch.where(stays, query, other))[:, i])}
+        changed = _weights(p, torch.where(stays, other, query))
+        moves["queries"] = _differ(p, before[:, i, others[i]], changed[:, i, others[i]])
     idle = [name for name, does in moves.items() if not does]
     if idle == ["keys"] and all(use.scores.width is None for use in p.watch(query).uses):
         return "beware", "scores are made of each query alone, as in a dense Synthesizer"
-    return judge(
-        not idle, f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both"
-    )
-
-
-def _with_other_memories(p):
-    """Return the outputs with what a decoder reads, and with something else in its place."""
-    before, (name, memory) = p.run(p.x), p.caller.held
-    p.caller.held = name, memory.roll(1, -1)
-    after = p.run(p.x)
-    p.caller.held = name, memory
-    return before, after
+    said = f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both"
+    return _unless_guessed(p, judge(not idle, said))
 
 
 def values_apart(p):
     if not p.caller.three:
         raise CouldNotTell("the module takes no values of their own")
     query, key, value, other = (p.draw(p.n) for _ in range(4))
+    p.must_repeat()
     if _differ(p, _weights(p, query, key, value), _weights(p, query, key, other)):
-        return "wrong", "the weights depend on the values"
+        return _unless_guessed(p, ("wrong", "the weights depend on the values"))
     moved = p.moved(p.call(p.module, query, key, value)[0], p.call(p.module, query, key, other)[0]).any()
     return judge(bool(moved), f"values {'move' if moved else 'do not move'} the output, and not the weights")
 
@@ -196,10 +200,10 @@ def order(p):
     try:
         output = p.call(p.module, query.clone(), key.clone(), value.clone())[0]
     except NoOutput:
-        return "wrong", f"2 queries and {p.n} keys do not give 2 outputs"
+        return _unless_guessed(p, ("wrong", f"2 queries and {p.n} keys do not give 2 outputs"))
     except Exception as error:
         if fault := _mistaken(p):
-            return "wrong", f"{fault}; 2 queries, {p.n} keys raise"
+            return _unless_guessed(p, ("wrong", f"{fault}; 2 queries, {p.n} keys raise"))
         raise CouldNotTell(f"2 queries and {p.n} keys: {short(error)}") from error
     shuffled = torch.randperm(p.n)
     moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()

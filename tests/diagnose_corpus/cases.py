@@ -1,5 +1,6 @@
 """Which module is correct, and which probe must see which bug."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -7,6 +8,8 @@ import torch
 from . import layers as la
 from . import newer_styles as n
 from . import other_styles as o
+from . import public_styles as p
+from . import real_code as r
 from . import self_attention as s
 from . import strangers as g
 from . import two_masks as t
@@ -48,7 +51,17 @@ def four_axes(module, query, key, value, mask):
     return module(query, key, value, None if mask is None else mask[:, None])["hidden"]
 
 
+def rows_and_columns(module, query, key, value, mask):
+    side = math.isqrt(query.shape[1])
+    return module(query, side, query.shape[1] // side)
+
+
+def same_vector(module, query, key, value, mask):
+    return module(query, torch.linspace(-1, 1, 32, dtype=query.dtype).expand(len(query), -1))
+
+
 TINY = {"std": 0.001}
+SAID = {"causal": True, "positions": True}
 
 CASES = [
     Case(s.FusedCausal),
@@ -324,4 +337,81 @@ CASES = [
     Case(n.TwoPaths, "a fallback without the scale", "one answer"),
     Case(n.TwoPaths, "a scale while training", "one answer"),
     Case(n.TwoPaths, "a float mask read as boolean", "one answer"),
+    Case(r.Backend),
+    Case(r.Backend, "scale of embed_dim", "score scale"),
+    Case(r.Backend, "v is k", "dead parameters"),
+    Case(r.FlashAlone),
+    Case(r.FlashAlone, "scale of embed_dim", "score scale"),
+    Case(r.Folded),
+    Case(r.Folded, "mask repeated head by head", "padding"),
+    Case(r.Folded, "mask of the first sequence", "padding"),
+    Case(r.FlagOfTheMask),
+    Case(r.FlagOfTheMask, "mask not read", "causality"),
+    Case(r.OrderOfChance),
+    Case(r.KeysOfChance),
+    Case(r.Slots, heads=1),
+    Case(r.TwoNorms),
+    Case(r.Anew),
+    Case(r.Anew, "a layer made in forward", "determinism"),
+    Case(r.Anew, "a norm made in forward", "determinism"),
+    Case(r.Later),
+    Case(r.Later, "triangle transposed", "causality"),
+    Case(r.Later, "decay turned round", "causality"),
+    Case(r.NotUsed),
+    Case(r.NotUsed, "softmax not used", "row sums"),
+    Case(r.HandsBack),
+    Case(r.HandsBack, make={"mean": True}),
+    Case(r.HandsBack, "queries and keys exchanged", "one answer"),
+    Case(r.HandsBack, "queries and keys exchanged", "one answer", {"mean": True}),
+    Case(r.HandsBack, "heads and batch exchanged", "one answer"),
+    Case(r.Triangle),
+    Case(r.Triangle, make={"added": True}),
+    Case(r.Triangle, "one number of the mask", "causality"),
+    Case(r.Triangle, "one number of the mask", "causality", {"added": True}),
+    Case(r.Triangle, "masked scores not used", "causality"),
+    Case(r.Turns, more=SAID),
+    Case(r.Turns, make={"neighbours": True}, more=SAID),
+    Case(r.Turns, "pairs mixed", "permutation", more=SAID),
+    Case(r.Turns, "pairs mixed", "permutation", {"neighbours": True}, more=SAID),
+    Case(r.Turns, "keys turned back", "permutation", more=SAID),
+    Case(r.Columns, more=SAID),
+    Case(r.Columns, "positions counted by column", "padding", more=SAID),
+    Case(r.Switched),
+    Case(r.Switched, "past ignored", "cache"),
+    Case(r.Switched, "last value lost", "cache"),
+    Case(p.Insists),
+    Case(p.Insists, make={"lenient": True}),
+    Case(p.Insists, "mask dropped", "causality", {"lenient": True}),
+    Case(p.SourceAndTarget),
+    Case(p.SourceAndTarget, make={"strict": True}),
+    Case(p.SourceAndTarget, "mask dropped", "causality"),
+    Case(p.LookAhead),
+    Case(p.LookAhead, "scale of embed_dim", "score scale"),
+    Case(p.Rows77),
+    Case(p.Rows77, "sees the next token", "causality", more={"causal": True}),
+    Case(p.Windows),
+    Case(p.Windows, make={"side": 3}),
+    Case(p.Windows, "softmax over queries", "row sums"),
+    Case(p.SquareImage),
+    Case(p.SquareImage, "scale of embed_dim", "score scale"),
+    Case(p.Table),
+    Case(p.Resolution),
+    Case(p.Shorter, more={"call": rows_and_columns}),
+    Case(p.ChannelsAttend),
+    Case(p.Offset, heads=1),
+    Case(p.FarApart),
+    Case(p.SetBlock),
+    Case(p.Modulated, more={"call": same_vector}),
+    Case(p.ContextOrItself),
+    Case(p.ContextOrItself, "scale of embed_dim", "score scale"),
+    Case(p.TokensFirst),
+    Case(p.Additive, heads=1),
+    Case(p.Additive, "edges turned round", "causality", heads=1),
+    Case(p.Decays),
+    Case(p.FeatureMaps),
+    Case(p.Objects),
+    Case(p.Objects, "padding not handed on", "padding"),
+    Case(p.Temperature),
+    Case(p.GatedUnit, heads=1),
+    Case(p.Axial),
 ]
