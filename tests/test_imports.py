@@ -201,7 +201,7 @@ def test_public_functions_have_type_hints(function):
 
 
 def test_an_editor_completes_every_exercise_and_question():
-    assert stub.TARGET.read_text("utf-8") == stub.written(), "Fix: python -m tools.stub"
+    assert stub.TARGET.read_text("utf-8") == stub.stub_text(), "Fix: python -m tools.stub"
 
 
 @pytest.mark.parametrize(

@@ -108,13 +108,13 @@ def edges(arrays, cube, huge, mask=MASK):
     )
 
 
-def turned(attention):
+def with_negated_queries(attention):
     """Return an attention that no other gives, to hand over as an argument: an answer that never calls it shows."""
     return lambda query, key, value, attn_mask=None: attention(-query, key, value, attn_mask)
 
 
 def gradient(args, matrices):
-    """Return the probe that asks what each matrix lacks in training (`modules.run`), also where a query has no key."""
+    """Return the probe that asks what each matrix lacks in training, also where a query has no key."""
 
     def says(yours, right):
         faults = list(zip(matrices, yours, strict=True))
