@@ -303,7 +303,7 @@ def run_file(path):
 
 def wrong_elsewhere(path, exercise):
     """Return what is wrong with a file where nothing of the notebook is defined; "" for nothing."""
-    if sys.platform == "emscripten":  # a browser starts no second Python: a module of its own must do
+    if sys.platform == "emscripten":  # a browser cannot start a second Python, so the file runs as a new module
         return _check_file(path, exercise.name)
     code = "import sys; from attncourse import mine; mine.report(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(path), exercise.name]

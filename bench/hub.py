@@ -61,7 +61,7 @@ class Class:
     async def student(self, account):
         """Log in, follow the link to the notebooks, go through them."""
         rng = random.Random(account)
-        await asyncio.sleep(rng.uniform(0, 20 * self.think))  # nobody comes at the same second
+        await asyncio.sleep(rng.uniform(0, 20 * self.think))  # students arrive spread over time, not all at once
         browser = Browser(self.hub.address, account)
         with self.counting(f"{account}, at the door"):
             await self.time_call("logged in, server ready", browser.log_in)

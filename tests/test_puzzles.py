@@ -68,11 +68,11 @@ def rotated(puzzle, answer, seed=0):
         R = np.linalg.qr(np.random.default_rng(seed).normal(size=(head.W_Q.shape[1],) * 2))[0]
         return head._replace(W_Q=head.W_Q @ R, W_K=head.W_K @ R)
 
-    return as_returned(puzzle, puzzle.read(answer).each(turn))
+    return as_returned(puzzle, puzzle.parse_answer(answer).each(turn))
 
 
 def times(puzzle, answer, factor):
-    return as_returned(puzzle, puzzle.read(answer).each(lambda head: head._replace(W_Q=factor * head.W_Q)))
+    return as_returned(puzzle, puzzle.parse_answer(answer).each(lambda head: head._replace(W_Q=factor * head.W_Q)))
 
 
 def as_returned(puzzle, answer: Answer):
@@ -257,7 +257,7 @@ def test_at_most_one_mistake_of_its_own_fits(case):
     """Where two would fit none is named; so no two of a puzzle may be the same."""
     name, id, answer = case
     puzzle = PUZZLES[name]
-    fitting = [own for own, sign in puzzle.signs.items() if sign(puzzle, puzzle.read(answer))]
+    fitting = [own for own, sign in puzzle.signs.items() if sign(puzzle, puzzle.parse_answer(answer))]
     assert fitting in ([], [id])
 
 

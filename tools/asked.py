@@ -23,8 +23,8 @@ GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
 STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
-# Where the words about a result end, and those about what comes next begin.
-ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)  # cells for the reader's hands
+# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result.
+ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
 EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
 WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'

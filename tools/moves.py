@@ -76,5 +76,5 @@ def follow_the_order():
     for path in sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         name = path.stem[3:]
         new = NOTEBOOKS / f"{NUMBERS.get(name, path.stem[:2])}_{name}.ipynb"
-        if not new.exists():  # a notebook without a source may be somebody's own, and stays
+        if not new.exists():  # without a source it keeps its number: `new` is the file itself
             path.rename(new)

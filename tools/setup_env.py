@@ -56,7 +56,8 @@ def main():
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
-    held += ("book",) * (name == "lite")  # the site has the book in it
+    if name == "lite":
+        held += ("book",)  # the site also builds the book
     stamps = [venv / f"attnlib-{n}-{digest()}" for n in held]
     if python.exists() and stamps[-1].exists():
         return

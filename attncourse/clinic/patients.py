@@ -227,7 +227,7 @@ def mended(module):
     try:
         with time_limit(4 * TIME_LIMIT):  # twenty probes, on a machine that may be busy
             text, clips, mask = torch.ones(2, 5, 24), torch.ones(2, 7, 24), torch.ones(2, 5, 7, dtype=torch.bool)
-            fresh(module)(text, clips, mask)  # raises what is its own; diagnose would tell of the call
+            fresh(module)(text, clips, mask)  # an error of the class is shown as it is
             report = diagnose(fresh(module), embed_dim=24, num_heads=4, call=_with_a_mask)
     except TimeUp:
         return verdict("wrong", late(4 * TIME_LIMIT).problem)

@@ -239,7 +239,7 @@ def was_written_to(before, after):
     if isinstance(before, np.ndarray):
         return not _array_equal(before, np.asarray(after))
     if type(before) not in (tuple, list, dict, int, float, bool, str):
-        return False  # what a function or an object holds is its own affair
+        return False  # functions and other objects are not looked into
     if type(before) is not type(after):
         return True
     if type(before) is dict:

@@ -145,7 +145,7 @@ def _seal_process(write):
     with open("/proc/self/statm", encoding="utf-8") as pages:
         held = int(pages.read().split()[0]) * resource.getpagesize()
     seconds = int(2 * TIME_LIMIT)
-    limits = {"CORE": 0, "FSIZE": 0, "NPROC": 0, "AS": held + MEMORY, "CPU": seconds}  # CPU: if nobody ends it
+    limits = {"CORE": 0, "FSIZE": 0, "NPROC": 0, "AS": held + MEMORY, "CPU": seconds}  # CPU: if the parent is gone
     for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     silence = os.open(os.devnull, os.O_RDWR)
@@ -182,7 +182,7 @@ def _restrict_writes():
     rules = landlock(_CREATE, struct.pack("3Q", files, connections, signals), 24, 0)
     silence = os.open(os.devnull, os.O_PATH)
     landlock(_ADD, rules, 1, struct.pack("=Qi", files & (write | truncate), silence), 0)
-    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: only then may somebody who is not root go on
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: Landlock requires it of anybody but root
     landlock(_RESTRICT, rules, 0)
     os.close(rules)
     os.close(silence)

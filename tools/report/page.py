@@ -203,7 +203,8 @@ def table(report, names=False):
     numbers = [task.number for notebook in report.notebooks.values() for task in notebook.tasks]
     questions = [name for notebook in report.notebooks.values() for name in notebook.guesses.values()]
     cells = {(row["student"], row["number"]): _result(row) for row in report.judged}
-    cells |= {(student, name): letter for n in report.notebooks.values() for student, name, letter in report.cast(n)}
+    votes = (vote for notebook in report.notebooks.values() for vote in report.latest_votes(notebook))
+    cells |= {(student, name): letter for student, name, letter in votes}
     writer.writerow(["student", "right", *numbers, *questions, *["files"] * names])
     for student in sorted({one.student for one in report.submissions}):
         files = " | ".join(one.shown for one in report.submissions if one.student == student)

@@ -15,7 +15,8 @@ from .notebooks import CHECKS, code_of, read_cells
 MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
 MOST_FILES = 3  # that one student hands in for a notebook; more of one name are those of many people
 _VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(.+?)\2", re.MULTILINE)
-_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"  # as browsers, Jupyter and Windows call one
+# What a program appends to the name of a copy: " (1)" in browsers and Windows, "-Copy1" in Jupyter, "copy" alone.
+_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"
 
 
 @dataclass(frozen=True)

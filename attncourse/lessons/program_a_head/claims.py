@@ -121,7 +121,7 @@ class _OwnHead(Claim):
 
 def _judge_own(result):
     matrices, rule = _parts(result)
-    answer, worst, says_something = _own_head.read(matrices), (2.0, None, 0), False
+    answer, worst, says_something = _own_head.parse_answer(matrices), (2.0, None, 0), False
     for c in _own_head.convoys:
         cells, problem = _cells(rule, c)
         if problem:
