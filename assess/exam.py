@@ -42,8 +42,8 @@ def one_of(rng, *options):
     return options[int(rng.integers(len(options)))]
 
 
-def listed(x):
-    return "[" + ", ".join(listed(row) if np.ndim(row) else f"{row:g}" for row in x) + "]"
+def format_list(x):
+    return "[" + ", ".join(format_list(row) if np.ndim(row) else f"{row:g}" for row in x) + "]"
 
 
 def table(head, rows):
@@ -233,7 +233,7 @@ def wrong_split(rng):
         f"what should "
         "stand there, and how is the function mended?"
     )
-    key = f"{listed(wrong)} (1 point); {listed(right)} (1); `{MENDED}` (2). The mistake is `{bug}`."
+    key = f"{format_list(wrong)} (1 point); {format_list(right)} (1); `{MENDED}` (2). The mistake is `{bug}`."
     return Question(
         "It runs, and is wrong",
         4,
@@ -347,9 +347,10 @@ def hides(rng):
         "which it changes. Two tokens are enough."
     )
     texts = [
-        ", ".join(f"{letter} = {listed(x)}" for letter, x in zip("QKV", some, strict=True)) for some in (hidden, shown)
+        ", ".join(f"{letter} = {format_list(x)}" for letter, x in zip("QKV", some, strict=True))
+        for some in (hidden, shown)
     ]
-    outputs = [listed(np.round(f(*shown), 2)) for f in (al.scaled_dot_product_attention, wrong)]
+    outputs = [format_list(np.round(f(*shown), 2)) for f in (al.scaled_dot_product_attention, wrong)]
     key = (
         f"For instance {texts[0]} hides it: three points. {texts[1]} shows it: the output is {outputs[0]}, and with "
         f"the mistake {outputs[1]}: three points. Two examples of the same kind: three points in all."
@@ -364,17 +365,17 @@ QUESTIONS = (by_hand, shapes, two_masks, dead_row, wrong_code, wrong_split, why_
 
 def variant(word):
     """Return the questions of a word; none is one of the public example."""
-    questions = _drawn(word)
+    questions = _draw_questions(word)
     if word != EXAMPLE:
-        for i, public in enumerate(_drawn(EXAMPLE)):
+        for i, public in enumerate(_draw_questions(EXAMPLE)):
             again = 0
             while questions[i].asked == public.asked:
                 again += 1
-                questions[i] = _drawn(f"{word} {again}")[i]
+                questions[i] = _draw_questions(f"{word} {again}")[i]
     return questions
 
 
-def _drawn(word):
+def _draw_questions(word):
     digest = hashlib.sha256(word.encode()).digest()
     return [make(np.random.default_rng([*digest, i])) for i, make in enumerate(QUESTIONS)]
 

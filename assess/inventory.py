@@ -76,7 +76,9 @@ def form(name):
 
 def answers_page():
     """Return the table of what each mistake answers, as Markdown."""
-    rows = {id: inventory_answers.rows(ITEMS, id) for id in sorted({id for i in range(12) for id in offered(i)})}
+    rows = {
+        id: inventory_answers.rows(ITEMS, id) for id in sorted({id for i in range(12) for id in mistakes_offered(i)})
+    }
     lines = [
         "# What each mistake answers",
         "",
@@ -96,7 +98,7 @@ def answers_page():
     return "\n".join([*lines, ""])
 
 
-def offered(i):
+def mistakes_offered(i):
     """Return the mistakes that item i offers; both forms offer the same."""
     return [ITEMS[i]["A"][x][1] for x in LETTERS if ITEMS[i]["A"][x][1] != RIGHT]
 
@@ -108,7 +110,7 @@ def _letter(item, name, id):
 # --- the answers
 
 
-def read(path):
+def parse_sheets(path):
     """Return the Sheets of a table of answers; raise ValueError for one that cannot be read."""
     columns = ["person", "group", "when", "form", *map(str, range(1, len(ITEMS) + 1))]
     with path.open(encoding="utf-8-sig", newline="") as file:  # a spreadsheet may write a mark before the first name
@@ -197,7 +199,7 @@ def mistakes(sheets):
 
     A mistake that stands in three items is chosen more often than one that stands in one, so compare chosen / offered.
     """
-    stood = Counter(id for s in sheets for i in range(len(ITEMS)) for id in offered(i))
+    stood = Counter(id for s in sheets for i in range(len(ITEMS)) for id in mistakes_offered(i))
     chosen = Counter(id for s in sheets for id in s.chosen)
     return {id: (n, chosen[id]) for id, n in stood.items()}
 
@@ -223,7 +225,7 @@ def people(gain, spread, power=0.8):
 # --- what is printed
 
 
-def told(sheets, counted=ALL):
+def class_report(sheets, counted=ALL):
     """Return what the answers of a class show, as text."""
     lines = []
     for until in TIMES[1:]:
@@ -289,7 +291,7 @@ def main():
         return _write(FOLDER / "analysis.ipynb", notebook())
     if given != ["forms"]:
         try:
-            print(told(read(Path(given[0])), taught_until(given[1]) if given[1:] else ALL))
+            print(class_report(parse_sheets(Path(given[0])), taught_until(given[1]) if given[1:] else ALL))
         except (OSError, ValueError) as error:
             sys.exit(f"inventory: {error}")
         return

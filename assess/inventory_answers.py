@@ -122,7 +122,7 @@ def causal(n, i):
     return {id: tokens(mask) for id, mask in masks.items()} | {"mask_ignored": None}
 
 
-def blocked(e):
+def weights_with_blocked_key(e):
     """Give the weights where the third key is blocked."""
     mask, scores = np.array([True, True, False]), np.log(e)
     answers = {
@@ -180,7 +180,7 @@ COMPUTED = [
     ),
     (output, (A([0.25, 0.75]), A([1, 9]), A([12, 4])), (A([0.9, 0.1]), A([3, 5]), A([10, 20]))),
     (causal, (5, 3), (6, 4)),
-    (blocked, (A([6, 2, 2]),), (A([4, 1, 5]),)),
+    (weights_with_blocked_key, (A([6, 2, 2]),), (A([4, 1, 5]),)),
     (of_head, (72, 8), (100, 4)),
     (first_head, (8, 4), (6, 2)),
 ]
@@ -216,33 +216,33 @@ def rows(items, mistake):
 # --- rules of thumb, for somebody who knows nothing else: each returns the letters that it leaves
 
 
-def _parsed(options):
+def _parse_options(options):
     """Return the numbers of each option; a word has none."""
     return {x: [] if re.search("[a-z]", text) else list(map(float, text.split(", "))) for x, text in options.items()}
 
 
 def sums_to_one(asked, options):
-    return [x for x, ns in _parsed(options).items() if abs(sum(ns) - 1) < 0.02] or list(options)
+    return [x for x, ns in _parse_options(options).items() if abs(sum(ns) - 1) < 0.02] or list(options)
 
 
 def stands_in_the_question(asked, options):
     given = {float(n) for n in re.findall(r"\d+\.?\d*", asked)}
-    return [x for x, ns in _parsed(options).items() if ns and set(ns) <= given]
+    return [x for x, ns in _parse_options(options).items() if ns and set(ns) <= given]
 
 
 def root_of_a_number(asked, options):
     roots = {round(float(n) ** 0.5, 2) for n in re.findall(r"\d+\.?\d*", asked) if float(n) > 1}
-    return [x for x, ns in _parsed(options).items() if len(ns) == 1 and ns[0] in roots]
+    return [x for x, ns in _parse_options(options).items() if len(ns) == 1 and ns[0] in roots]
 
 
 def quotient_of_two_numbers(asked, options):
     given = {float(n) for n in re.findall(r"\d+\.?\d*", asked)} - {0.0}
     quotients = {round(a / b, 2) for a in given for b in given if a != b}
-    return [x for x, ns in _parsed(options).items() if len(ns) == 1 and ns[0] in quotients]
+    return [x for x, ns in _parse_options(options).items() if len(ns) == 1 and ns[0] in quotients]
 
 
 def _extreme(options, choose):
-    single = {x: ns[0] for x, ns in _parsed(options).items() if len(ns) == 1}
+    single = {x: ns[0] for x, ns in _parse_options(options).items() if len(ns) == 1}
     return [choose(single, key=single.get)] if len(single) > 2 else list(options)
 
 
@@ -256,7 +256,7 @@ def smallest_number(asked, options):
 
 def shares_most(asked, options):
     """Choose the option that has the most numbers in common with the others."""
-    parsed = _parsed(options)
+    parsed = _parse_options(options)
     common = {x: sum(n in other for y, other in parsed.items() if y != x for n in ns) for x, ns in parsed.items()}
     return [x for x, n in common.items() if n == max(common.values())]
 

@@ -30,7 +30,7 @@ def sheet(rng, person, group, when, form, ability, noise=(), held=frozenset()):
     return inventory.Sheet(person, group, when, form, tuple(letters))
 
 
-def simulated(seed, learnt, n=25, forgot=0.0, later=None, common=None):
+def simulate_class(seed, learnt, n=25, forgot=0.0, later=None, common=None):
     """Return the sheets of a course and a control group of n people each.
 
     Parameters

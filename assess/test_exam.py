@@ -114,7 +114,7 @@ def test_4_a_row_without_a_key(questions):
         assert np.isnan(e / e.sum()).all()
 
 
-def run(code):
+def run_code(code):
     names = {"np": np}
     exec(code, names)
     return names
@@ -131,15 +131,15 @@ def of_any_batch(split):
 
 
 def test_5_and_6_show_the_mistake_that_is_named(questions):
-    wrong = run(questions[5].given["code"])["attention"]
+    wrong = run_code(questions[5].given["code"])["attention"]
     assert check.scaled_dot_product_attention(wrong).mistake == questions[5].answers["bug"]
-    broken, given = run(questions[6].given["code"])["split_heads"], questions[6].given
+    broken, given = run_code(questions[6].given["code"])["split_heads"], questions[6].given
     assert check.split_heads(of_any_batch(broken)).mistake == questions[6].answers["bug"]
     x, heads = given["x"], given["heads"]
     d_k = x.shape[-1] // heads
     assert questions[6].answers["right"].tolist() == [x[0, 1, c] for c in range(d_k)]
     assert questions[6].answers["wrong"].tolist() == broken(x, heads)[0, 0, 1].tolist() != x[0, 1, :d_k].tolist()
-    mended = run(questions[6].given["code"].rsplit("return", 1)[0] + f"return {exam.MENDED}")["split_heads"]
+    mended = run_code(questions[6].given["code"].rsplit("return", 1)[0] + f"return {exam.MENDED}")["split_heads"]
     assert check.split_heads(of_any_batch(mended))
 
 
@@ -221,20 +221,20 @@ def test_the_worksheet_follows_ben():
     trace = al.attention_trace(Q, K, V)
     e = np.exp(trace.scores[ben] / 3**0.5)
 
-    def told(x, form="g"):
+    def row_text(x, form="g"):
         return ", ".join(f"{v:{form}}" for v in x)
 
     wanted = [
-        f"1: ({told(Q[ben])}).",
-        "2: " + ", ".join(f"{word} ({told(k)})" for word, k in zip(WORDS, K, strict=True)),
-        f"3: {told(trace.scores[ben])}.",
-        "4: " + told(np.round(trace.scores[ben] / 3**0.5, 3)),
-        f"5: {told(np.round(e, 3), '.4g')}, sum {e.sum():.3f}.",
-        f"6: {told(trace.weights[ben], '.3f')}.",
-        "7: " + ", ".join(f"{word} ({told(v)})" for word, v in zip(WORDS, V, strict=True)),
-        f"8: ({told(trace.output[ben], '.3f')}).",
-        f"scores {told(K[ben] @ Q.T)} (`swapped_query_key`) or {told(Q[ben] @ Q.T)} (`query_met_others`",
-        f"weights {told(trace.scores[ben] / trace.scores[ben].sum())} (`no_exponential`); "
+        f"1: ({row_text(Q[ben])}).",
+        "2: " + ", ".join(f"{word} ({row_text(k)})" for word, k in zip(WORDS, K, strict=True)),
+        f"3: {row_text(trace.scores[ben])}.",
+        "4: " + row_text(np.round(trace.scores[ben] / 3**0.5, 3)),
+        f"5: {row_text(np.round(e, 3), '.4g')}, sum {e.sum():.3f}.",
+        f"6: {row_text(trace.weights[ben], '.3f')}.",
+        "7: " + ", ".join(f"{word} ({row_text(v)})" for word, v in zip(WORDS, V, strict=True)),
+        f"8: ({row_text(trace.output[ben], '.3f')}).",
+        f"scores {row_text(K[ben] @ Q.T)} (`swapped_query_key`) or {row_text(Q[ben] @ Q.T)} (`query_met_others`",
+        f"weights {row_text(trace.scores[ben] / trace.scores[ben].sum())} (`no_exponential`); "
         f"{al.softmax(trace.scores[ben]).max():.3f} for *saw* (`no_scale`)",
     ]
     flat = ANSWERS.replace("\n", " ")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assess import inventory, inventory_answers
-from assess.simulated_class import chances, sheet, simulated
+from assess.simulated_class import chances, sheet, simulate_class
 from attncourse import MISTAKES
 from tools.numbering import NUMBERS
 from tools.series import tomllib
@@ -51,7 +51,7 @@ def test_a_mistake_gets_no_item_right_in_which_it_matters():
             for id in {id for j in range(12) for id in inventory_answers.answers(j, form)} - {"right"}:
                 answered = inventory_answers.letters(ITEMS, form, id)[i]
                 assert (answered != right) == (id in changed), (form, i + 1, id)
-                if id in inventory.offered(i):  # its own letter, and no other
+                if id in inventory.mistakes_offered(i):  # its own letter, and no other
                     assert item[form][answered][1] == id
 
 
@@ -100,7 +100,7 @@ def true_gain(learnt):
 def test_the_interval_holds_the_true_gain_in_95_of_100_classes():
     truth, held, outside = true_gain(1.0), 0, 0
     for seed in range(200):
-        sheets = simulated(seed, 1.0, n=15)
+        sheets = simulate_class(seed, 1.0, n=15)
         _, low, high = inventory.interval(inventory.gains(sheets, "course"), inventory.gains(sheets, "control"))
         held += low <= truth <= high
         _, low, high = inventory.interval(inventory.gains(sheets, "control"))  # who learn nothing
@@ -110,12 +110,12 @@ def test_the_interval_holds_the_true_gain_in_95_of_100_classes():
 
 def test_mistakes_are_told_by_how_often_they_are_offered():
     held = {"scale_by_d_k": 0.5, "mask_ignored": 0.5}  # one stands in three items, one in a single one
-    sheets = simulated(0, 0.0, n=1500, common=held)
+    sheets = simulate_class(0, 0.0, n=1500, common=held)
     rate = {id: chosen / n for id, (n, chosen) in inventory.mistakes(sheets).items()}
     counts = inventory.mistakes(sheets)
     assert counts["scale_by_d_k"][0] == 3 * counts["mask_ignored"][0] == 3 * len(sheets)
     for id in held:  # who is wrong and holds it takes it: half of all, and a third of the others who are wrong
-        where = [i for i in range(12) if id in inventory.offered(i)]
+        where = [i for i in range(12) if id in inventory.mistakes_offered(i)]
         wrong = np.mean([1 - s.right[where] for s in sheets])
         assert rate[id] == pytest.approx(wrong * (0.5 + 0.5 / 3), abs=0.02), id
     assert max(rate, key=rate.get) in held
@@ -123,10 +123,10 @@ def test_mistakes_are_told_by_how_often_they_are_offered():
 
 def test_so_many_people_see_a_gain_in_four_classes_of_five():
     truth, seen = true_gain(1.2), 0
-    spread = np.std([g for seed in range(20) for g in inventory.gains(simulated(seed, 1.2), "course")], ddof=1)
+    spread = np.std([g for seed in range(20) for g in inventory.gains(simulate_class(seed, 1.2), "course")], ddof=1)
     n = inventory.people(truth, spread)
     for seed in range(200):
-        sheets = simulated(seed, 1.2, n=n)
+        sheets = simulate_class(seed, 1.2, n=n)
         seen += inventory.interval(inventory.gains(sheets, "course"), inventory.gains(sheets, "control"))[1] > 0
     assert 0.7 < seen / 200 < 0.9 and n < inventory.people(truth / 2, spread), (n, seen)
     readme = (inventory.FOLDER / "README.md").read_text("utf-8")
@@ -135,12 +135,12 @@ def test_so_many_people_see_a_gain_in_four_classes_of_five():
 
 
 def test_what_is_left_a_week_later_is_told_apart():
-    sheets = simulated(0, 2.0, n=300, later=1.0)
+    sheets = simulate_class(0, 2.0, n=300, later=1.0)
     after, later = (inventory.gains(sheets, "course", until).mean() for until in ("after", "later"))
     assert after == pytest.approx(true_gain(2.0), abs=0.03) and later == pytest.approx(true_gain(1.0), abs=0.03)
-    text = inventory.told(sheets)
+    text = inventory.class_report(sheets)
     assert "course, before to later: 300 people" in text and "course less control, later: +0." in text
-    some = inventory.told(sheets, inventory.taught_until(NUMBERS["scaling"]))
+    some = inventory.class_report(sheets, inventory.taught_until(NUMBERS["scaling"]))
     assert some != text and some.splitlines()[0].startswith("course, before to after: 300 people")
 
 
@@ -157,7 +157,7 @@ def test_difficulty_and_discrimination_are_those_of_the_model():
     assert np.isnan(inventory.items(constant)[1]).all()
 
 
-def written(tmp_path, sheets, columns=None):
+def write_answers(tmp_path, sheets, columns=None):
     path = tmp_path / "answers.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -167,17 +167,17 @@ def written(tmp_path, sheets, columns=None):
 
 
 def test_a_table_is_read_and_told(tmp_path):
-    sheets = simulated(0, 1.5)
-    assert inventory.read(written(tmp_path, sheets)) == sheets
-    text = inventory.told(sheets)
+    sheets = simulate_class(0, 1.5)
+    assert inventory.parse_sheets(write_answers(tmp_path, sheets)) == sheets
+    text = inventory.class_report(sheets)
     table = text.split("\n\n")[1].splitlines()
     assert len(table) == 25 and len({len(line) for line in table}) == 1  # the columns are aligned
     n = sum(c == "no_scale" for s in sheets if (s.group, s.when) == ("course", "before") for c in s.chosen)
     assert "course, before to after: 25 people, +0." in text and "course less control, after: +0." in text
     assert next(line.split()[1:4] for line in text.splitlines() if line.startswith("no_scale ")) == [str(n), "of", "50"]
-    alone = inventory.told([s for s in sheets if s.group == "course"])
+    alone = inventory.class_report([s for s in sheets if s.group == "course"])
     assert "no control: the gain may come from anything" in alone
-    assert "an interval needs 5 people" in inventory.told(sheets[:6])
+    assert "an interval needs 5 people" in inventory.class_report(sheets[:6])
 
 
 @pytest.mark.parametrize(
@@ -190,29 +190,29 @@ def test_a_table_is_read_and_told(tmp_path):
     ],
 )
 def test_a_table_that_cannot_be_read_says_why(tmp_path, change, says):
-    first, *others = simulated(0, 1.0)
+    first, *others = simulate_class(0, 1.0)
     with pytest.raises(ValueError, match=says):
-        inventory.read(written(tmp_path, [first._replace(**change), *others]))
+        inventory.parse_sheets(write_answers(tmp_path, [first._replace(**change), *others]))
 
 
 def test_a_table_from_a_spreadsheet_is_read_and_a_forgotten_comma_is_seen(tmp_path):
-    sheets = simulated(0, 1.0)
-    path = written(tmp_path, sheets)
+    sheets = simulate_class(0, 1.0)
+    path = write_answers(tmp_path, sheets)
     path.write_text("\ufeff" + path.read_text("utf-8"), encoding="utf-8")
-    assert inventory.read(path) == sheets
+    assert inventory.parse_sheets(path) == sheets
     head, first, *others = path.read_text("utf-8-sig").splitlines()
     for line, cells in ((first.replace("before,", "before"), 15), (f"{first},a", 17)):
         path.write_text("\n".join([head, line, *others]), encoding="utf-8")
         with pytest.raises(ValueError, match=rf"line 2: expected 16 cells, got {cells}. Fix"):
-            inventory.read(path)
+            inventory.parse_sheets(path)
 
 
 def test_a_table_with_other_columns_or_a_person_twice_says_so(tmp_path):
-    sheets = simulated(0, 1.0)
+    sheets = simulate_class(0, 1.0)
     with pytest.raises(ValueError, match=r"expected the columns person,group.+ got \['who'.+ Fix"):
-        inventory.read(written(tmp_path, sheets, ["who", "group", "when", "form", *range(1, 13)]))
+        inventory.parse_sheets(write_answers(tmp_path, sheets, ["who", "group", "when", "form", *range(1, 13)]))
     with pytest.raises(ValueError, match=r"is there twice. Fix"):
-        inventory.read(written(tmp_path, [*sheets, sheets[0]]))
+        inventory.parse_sheets(write_answers(tmp_path, [*sheets, sheets[0]]))
 
 
 @pytest.mark.slow

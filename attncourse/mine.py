@@ -60,7 +60,7 @@ def keep(answer):
     if not exercise.kept:
         return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
     try:
-        text = written(answer, exercise)
+        text = source_with_needs(answer, exercise)
     except Unkeepable as error:
         return Note(f"Nothing is kept: {error}")
     where = right_answers.folder()
@@ -79,12 +79,14 @@ def keep(answer):
     except OSError as error:
         return Note(f"Nothing is kept: {error}. Fix: make the folder {where} writable.")
     older = f" The one before is {aside.name} now." if aside else ""
-    return Note(f"✓ kept as {_shown(target)}: a fresh Python loads it, and it passes its check there.{older}{changed}")
+    return Note(
+        f"✓ kept as {_short_path(target)}: a fresh Python loads it, and it passes its check there.{older}{changed}"
+    )
 
 
 def load(name):
     """Return what the reader kept under a name, or the series' own, and print which of them it is."""
-    thing, path, note = _found(name)
+    thing, path, note = _kept_or_ours(name)
     if path:
         print(f"{name}: yours, from {path}")
     elif note:
@@ -97,7 +99,7 @@ def load(name):
 
 def load_all(names):
     """Return {name: what `load` gives}, and print in two lines which of them are the reader's and which the series'."""
-    things = {name: _found(name) for name in names}
+    things = {name: _kept_or_ours(name) for name in names}
     for note in filter(None, (note for _, _, note in things.values())):
         print(note)
     for whose, chosen in (
@@ -108,7 +110,7 @@ def load_all(names):
     return {name: thing for name, (thing, _, _) in things.items()}
 
 
-def _found(name):
+def _kept_or_ours(name):
     """Return (what stands under a name, its file if it is the reader's, why a file that is there cannot be loaded)."""
     if name not in KEPT:
         raise ValueError(f"nothing is kept under the name {name!r}. Fix: one of {', '.join(map(repr, KEPT))}.")
@@ -116,16 +118,16 @@ def _found(name):
     path = where and where / f"{name}.py"
     if path and path.exists():
         try:
-            return run_file(path), _shown(path), ""
+            return run_file(path), _short_path(path), ""
         except Exception as error:
-            note = f"{name}: ours ({ours}). {_shown(path)} cannot be loaded: {_told(error)}"
+            note = f"{name}: ours ({ours}). {_short_path(path)} cannot be loaded: {_error_text(error)}"
     module, _, attribute = ours.rpartition(".")
     return getattr(importlib.import_module(module), attribute), "", note
 
 
 def progress():
     """Return which exercises of each notebook are solved, as text."""
-    solved, lines = set(right_answers.recorded()) | set(right_answers.ANSWERS), []
+    solved, lines = set(right_answers.load_solved()) | set(right_answers.ANSWERS), []
     for slug, lesson in LESSONS.items():
         names = [exercise.name for exercise in getattr(lesson, "EXERCISES", ())]
         if names:
@@ -144,16 +146,16 @@ def fills(view, **solved):
         if controls.get(view.fills, now) >= now:  # solved again, an early exercise empties nothing
             view.choose(**controls)
 
-    for name in [name for name in solved if name in {*right_answers.recorded(), *right_answers.ANSWERS}]:
+    for name in [name for name in solved if name in {*right_answers.load_solved(), *right_answers.ANSWERS}]:
         listen(name)
     right_answers.LISTENERS.append(listen)
 
 
-def _shown(path):
+def _short_path(path):
     return f"{path.parent.name}/{path.name}"
 
 
-def _told(error):
+def _error_text(error):
     return f"{type(error).__name__}: {error}"
 
 
@@ -165,7 +167,7 @@ def _changes(where, kept, text):
         return ""
     lines = [file.partition("\n\n")[2].splitlines() for file in (older.read_text("utf-8"), text)]
     changes = [line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[1:].strip() and line[:2] != "@@"]
-    return "\n".join([f"\nWhat has changed since {_shown(older)}:", *changes[2:]]) if changes else ""
+    return "\n".join([f"\nWhat has changed since {_short_path(older)}:", *changes[2:]]) if changes else ""
 
 
 def _put_aside(path, text):
@@ -184,7 +186,7 @@ class Unkeepable(Exception):
     """Why a piece of code cannot stand alone, and what to do."""
 
 
-def written(answer, exercise):
+def source_with_needs(answer, exercise):
     """Return the text of a file that defines the answer under its kept name, and all that it needs."""
     imports, parts = {}, {}
     _collect(answer, imports, parts)
@@ -301,7 +303,7 @@ def run_file(path):
 
 def wrong_elsewhere(path, exercise):
     """Return what is wrong with a file where nothing of the notebook is defined; "" for nothing."""
-    if sys.platform == "emscripten":  # a browser starts no second Python: a module of its own must do
+    if sys.platform == "emscripten":  # a browser cannot start a second Python, so the file runs as a new module
         return _check_file(path, exercise.name)
     code = "import sys; from attncourse import mine; mine.report(*sys.argv[1:])"
     command = [sys.executable, "-c", code, str(path), exercise.name]
@@ -326,7 +328,7 @@ def _check_file(path, name):
     try:
         answer = run_file(path)
     except Exception as error:
-        return f"its file raises {_told(error)}. {ALONE}"
+        return f"its file raises {_error_text(error)}. {ALONE}"
     verdict = EXERCISES[name](answer)
     if verdict.passed:
         return ""

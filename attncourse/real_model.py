@@ -176,14 +176,14 @@ class Measured:
 
     def __call__(self, function):
         @wraps(function)
-        def measured(*arguments):
+        def measure_or_load(*arguments):
             if self._inside:
                 return function(*arguments)
             words = ", ".join(getattr(argument, "__name__", str(argument)) for argument in arguments)
             name = function.__name__.replace("_", " ") + (f": {words}" if words else "")
-            return _arrays(self._fresh(name, function, arguments) if self.available else self._replayed(name))
+            return _arrays(self._fresh(name, function, arguments) if self.available else self._load_stored(name))
 
-        return measured
+        return measure_or_load
 
     def _fresh(self, name, function, arguments):
         self._inside = True
@@ -194,7 +194,7 @@ class Measured:
         stored = self.stored.get(name)
         return stored if _close(self.fresh[name], stored, self.tolerance) else self.fresh[name]
 
-    def _replayed(self, name):
+    def _load_stored(self, name):
         if name not in self.stored:
             raise LookupError(f"there is no stored result {name[:80]!r}. {missing() or f'Fix: {REINSTALL}.'}")
         return self.stored[name]

@@ -61,7 +61,7 @@ def sailing(flags, tons):
     )
 
 
-def received(c, **rows):
+def draw_received(c, **rows):
     """Return a convoy as SVG, and below each ship in words what it receives, a line for each of `rows` by its name."""
     at, y = [96 + 66 * i for i in range(c.n)], 84
     parts = [_ship(x, 54, flag, f"{tons:.0f} t") for x, flag, tons in zip(at, c.flags, c.cargo, strict=True)]
@@ -81,12 +81,12 @@ def received(c, **rows):
 def pictured(show):
     """Return `show` of a puzzle as `live.compare` asks for it: with a picture of what each ship receives."""
 
-    def shown(flags, times):
+    def show_with_picture(flags, times):
         c, maps, rows, line = show(flags, times)
-        below = received(c, **rows) if c and (rows or not maps) else ""
+        below = draw_received(c, **rows) if c and (rows or not maps) else ""
         return c.ships if c else [], maps, below, line
 
-    return shown
+    return show_with_picture
 
 
 def note_passed_on(flags, maps):

@@ -28,10 +28,10 @@ def contestants(n):
     def anew():
         layer(x, is_causal=True, need_weights=False)
 
-    def kept():  # a copy of the cache grows, so that each round starts with the same one
+    def with_cache():  # a copy of the cache grows, so that each round starts with the same one
         layer(x[:, -1:], is_causal=True, need_weights=False, cache=copy.copy(cache))
 
-    return {"anew": anew, "kept": kept}
+    return {"anew": anew, "kept": with_cache}
 
 
 def main():

@@ -170,7 +170,7 @@ def main():
     reading = []
     for _ in range(5):
         start = time.perf_counter()
-        said, weights = smollm.read()
+        said, weights = smollm.read_model()
         reading.append(time.perf_counter() - start)
     speaker, model = smollm.Speaker(said, weights), in_transformers(said, weights)
     numbers = speaker.tokens(PROMPT)

@@ -24,8 +24,8 @@ from pathlib import Path
 import nbformat
 import psutil
 
-from tools.build_notebooks import tagged
-from tools.series import chosen
+from tools.build_notebooks import has_tag
+from tools.series import select_notebooks
 
 from .local_hub import Hub, Lecturer, weigh
 from .seat import Browser, Kernel
@@ -61,11 +61,11 @@ class Class:
     async def student(self, account):
         """Log in, follow the link to the notebooks, go through them."""
         rng = random.Random(account)
-        await asyncio.sleep(rng.uniform(0, 20 * self.think))  # nobody comes at the same second
+        await asyncio.sleep(rng.uniform(0, 20 * self.think))  # students arrive spread over time, not all at once
         browser = Browser(self.hub.address, account)
         with self.counting(f"{account}, at the door"):
-            await self.timed("logged in, server ready", browser.log_in)
-            await self.timed("link followed, files there", browser.follow, self.lecturer.address)
+            await self.time_call("logged in, server ready", browser.log_in)
+            await self.time_call("link followed, files there", browser.follow, self.lecturer.address)
             for notebook in self.notebooks:
                 with self.counting(f"{account}, notebook {notebook.slug}"):
                     await self.work(browser, notebook, rng)
@@ -78,20 +78,20 @@ class Class:
         kernel = await Kernel.connect(browser.channels(kernel_id))
         self.kernels[browser.account, notebook.slug] = kernel
         self.seconds["notebook opened, kernel ready"].append(time.perf_counter() - start)
-        first = next(i for i, cell in enumerate(content.cells) if tagged(cell, "exercise"))
+        first = next(i for i, cell in enumerate(content.cells) if has_tag(cell, "exercise"))
         content.cells[first + 1].source += f"\n{TRIED} {browser.account}"
         done = 0
         for cell in content.cells:
             if cell.cell_type != "code":
                 continue
             start = time.perf_counter()
-            cell.outputs = await kernel.run(cell.source)
+            cell.outputs = await kernel.execute(cell.source)
             self.seconds["a cell"].append(time.perf_counter() - start)
             await asyncio.sleep(rng.uniform(0, 2 * self.think))
             for slider, values in kernel.sliders()[done:]:
                 self.seconds["a step of a slider"] += await kernel.drag(slider, values)
                 done += 1
-        await self.timed("notebook saved", browser.save, path, content)
+        await self.time_call("notebook saved", browser.save, path, content)
 
     async def all_move(self, account):
         """Move the last slider again and again: "now everybody move the slider"."""
@@ -107,7 +107,7 @@ class Class:
         with self.counting(f"{account}, correction"):
             browser = Browser(self.hub.address, account)
             await asyncio.to_thread(browser.log_in)
-            await self.timed("link followed again, by all", browser.follow, self.lecturer.address)
+            await self.time_call("link followed again, by all", browser.follow, self.lecturer.address)
             for notebook in self.notebooks:
                 path = self.hub.home / account / "attnlib" / notebook.built.name
                 text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
@@ -115,7 +115,7 @@ class Class:
                     if words.strip() not in text:
                         raise RuntimeError(f"{notebook.slug} lacks {words.strip()!r}")
 
-    async def timed(self, what, call, *arguments):
+    async def time_call(self, what, call, *arguments):
         start = time.perf_counter()
         await asyncio.to_thread(call, *arguments)
         self.seconds[what].append(time.perf_counter() - start)
@@ -176,7 +176,7 @@ def run_class(count, names, think, limit=LIMIT, lecture=True):
     accounts = [f"student{number:02}" for number in range(1, count + 1)]
     home = Path(tempfile.mkdtemp(prefix="hub-"))
     try:
-        notebooks = chosen(names)
+        notebooks = select_notebooks(names)
         lecturer, hub = Lecturer(home, notebooks), Hub(home)
         try:
             room = Class(hub, lecturer, notebooks, think)
@@ -250,7 +250,7 @@ def torch_kernels():
     print(*room.failures, sep="\n", end="")
 
 
-def checked(counts):
+def check_counts(counts):
     """Return the numbers of accounts; end the program if one is too many for the machine as it is now."""
     free = psutil.virtual_memory().available / 1e9
     for count in counts:
@@ -270,7 +270,7 @@ def main(arguments=()):
     parser.add_argument("--think", type=float, default=THINK, help="mean pause after a cell, in seconds")
     parser.add_argument("--limit", type=float, default=LIMIT, help="minutes until a class is ended")
     options = parser.parse_args(arguments)
-    sizes = checked(options.accounts)
+    sizes = check_counts(options.accounts)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the hub is ended, too
     total = psutil.virtual_memory().total / 1e9
     print(f"{psutil.cpu_count()} cores, {total:.0f} GB, load before: {psutil.getloadavg()[0]:.1f};", end=" ")

@@ -76,8 +76,8 @@ def main():
         ("plane", live.plane(), "angle", 1),
         ("histogram of scores, softmax", live.scores(), "d_k", 1),
         ("masks, 6 x 6", live.masks(), "d_k", 1),
-        ("ribbons over 14 words, 11 stops", live.ribbons(stored()), "d_k", 1),
-        ("what is written, and its loss", live.speaking(stored()), "d_k", 1),
+        ("ribbons over 14 words, 11 stops", live.ribbons(made_up_stops()), "d_k", 1),
+        ("what is written, and its loss", live.speaking(made_up_stops()), "d_k", 1),
         ("keys of 40 tokens, 64 features", live.keys_map(several[0, 0, :40, :64], several[1, 0, :40, :64]), "bits", 1),
         ("a price of 32 points", live.price(points()), "point", 1),
         ("sentence of 200 words", live.sentence(lambda text: (text.split(), several), "word " * 200), "head", 30),
@@ -91,7 +91,7 @@ def main():
     in_browser()
 
 
-def stored():
+def made_up_stops():
     """What a model could store: 14 words, at 11 stops of d_k."""
     stops = []
     for d_k in (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096):
@@ -128,13 +128,13 @@ def growth():
     slider = view.sliders["d_k"]
     stops = [value for _, value in slider._options_full]
 
-    def run(steps):
+    def move_slider(steps):
         for i in range(steps):
             slider.value = stops[i % len(stops)]
         return psutil.Process().memory_info().rss / 1e6
 
-    before = run(600)
-    return run(2000) - before
+    before = move_slider(600)
+    return move_slider(2000) - before
 
 
 def in_browser():
@@ -153,7 +153,7 @@ def in_browser():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-            pages = {name: watched(front_end, browser, name) for name in codes}
+            pages = {name: open_and_watch(front_end, browser, name) for name in codes}
             pages["page"] = alive(browser, folder)
             single = {name: [] for name in pages}
             for k in range(20):
@@ -181,7 +181,7 @@ def in_browser():
         shutil.rmtree(home, ignore_errors=True)
 
 
-def watched(front_end, browser, name):
+def open_and_watch(front_end, browser, name):
     page = browser.new_page(viewport={"width": 1100, "height": 900})
     front_end.open(page, f"{name}.ipynb")
     front_end.run_all(page)

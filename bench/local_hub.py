@@ -87,7 +87,7 @@ class Hub:
             time.sleep(0.2)
         raise RuntimeError("the hub did not start:\n" + self.log.read_text("utf-8", errors="replace")[-3000:])
 
-    def started(self):
+    def find_processes(self):
         """Yield the hub and all that came of it, also what has lost its parent: all inherit one variable."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -100,7 +100,7 @@ class Hub:
         The hub and its proxy stand below the account "".
         """
         found = collections.defaultdict(list)
-        for process in self.started():
+        for process in self.find_processes():
             with contextlib.suppress(psutil.Error):
                 words = process.environ()
                 account = words.get("JUPYTERHUB_USER", "")
@@ -114,7 +114,7 @@ class Hub:
             self.process.terminate()  # the hub then ends the servers, which end their kernels
         with contextlib.suppress(psutil.TimeoutExpired):
             self.process.wait(patience)
-        left = [self.process if process.pid == self.process.pid else process for process in self.started()]
+        left = [self.process if process.pid == self.process.pid else process for process in self.find_processes()]
         for ask in (psutil.Process.terminate, psutil.Process.kill):
             for process in left:
                 with contextlib.suppress(psutil.NoSuchProcess):

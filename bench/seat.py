@@ -100,7 +100,7 @@ class Kernel:
         await kernel._answer(await kernel._send("kernel_info_request", {}))
         return kernel
 
-    async def run(self, code):
+    async def execute(self, code):
         """Execute a cell; return its outputs, or raise RuntimeError if it fails."""
         outputs, _ = await self._answer(await self._send("execute_request", {"code": code, "allow_stdin": False}))
         return outputs

@@ -21,7 +21,7 @@ def sections():
     return code_between("train_and_look", "# ", "## 5 ·")
 
 
-def run(cells, names, seed=0):
+def run_cells(cells, names, seed=0):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for cell in cells:
             cell = cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})")
@@ -57,7 +57,7 @@ def main():
     early = sections()
     found = {}
     for seed in SEEDS:
-        names = run(early, {}, seed)
+        names = run_cells(early, {}, seed)
         for name, accuracy in (
             ("both neighbours, 1 head, linear", both_neighbours(1, neighbours.linear, seed)),
             ("both neighbours, 2 heads, linear", both_neighbours(2, neighbours.linear, seed)),

@@ -28,7 +28,7 @@ from tools import book, handouts, lecture
 from tools.licence import LICENCES, licence_cell
 from tools.links import address, outward
 from tools.reading import entry as told
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 from . import first_page
 
@@ -67,7 +67,7 @@ def main():
     if site.exists() and any(site.iterdir()) and not (site / "jupyter-lite.json").exists():
         sys.exit(f"--output is emptied first, and {site} holds something else than a site. Fix: name a new folder.")
     shutil.rmtree(site, ignore_errors=True)
-    notebooks = {notebook.name: read(notebook.built) for notebook in SERIES}
+    notebooks = {notebook.name: read_notebook(notebook.built) for notebook in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
         protect(site)
@@ -87,7 +87,7 @@ def is_folder(pyodide):
     return not pyodide.startswith(("https://", "http://"))
 
 
-def read(path):
+def read_notebook(path):
     """Return a notebook whose badges are plain links, since their pictures would be fetched from another host.
 
     Links to pages that the site does not have lead to the public ones.
@@ -109,7 +109,7 @@ def build_lite(notebooks, site, scratch):
     command = [sys.executable, "-m", "jupyter", "lite", "build", "--no-sourcemaps"]
     command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
-    run(command, cwd=scratch)
+    run_or_exit(command, cwd=scratch)
     for app in ("lab", "notebooks"):
         page = site / app / "index.html"
         script = f"<script>{(HERE / 'keep.js').read_text('utf-8')}</script></body>"
@@ -121,11 +121,11 @@ def protect(site):
     path = site / "api" / "contents" / "all.json"
     contents = json.loads(path.read_text("utf-8"))
     for entry in contents["content"]:
-        entry["writable"] = named(Path(entry["name"]).stem).browser
+        entry["writable"] = find_notebook(Path(entry["name"]).stem).browser
     path.write_text(json.dumps(contents), "utf-8")
 
 
-def run(command, **options):
+def run_or_exit(command, **options):
     result = subprocess.run([str(c) for c in command], capture_output=True, encoding="utf-8", check=False, **options)
     if result.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
@@ -189,7 +189,7 @@ def wheel(name, site, scratch):
         options = ["wheel", "--no-build-isolation", source]
     else:
         options = ["download", f"{name}=={version(name)}"]
-    run([sys.executable, "-m", "pip", *options, "--no-deps", "--disable-pip-version-check"], cwd=folder)
+    run_or_exit([sys.executable, "-m", "pip", *options, "--no-deps", "--disable-pip-version-check"], cwd=folder)
     return next(folder.glob("*.whl"))
 
 

@@ -20,7 +20,7 @@ from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown
 from tools.record_sentences import SENTENCES, STOPS
-from tools.series import named
+from tools.series import find_notebook
 
 HERE = Path(__file__).resolve().parent
 TRAINED = 64
@@ -108,7 +108,7 @@ def write(site, entries, ways, writes):
 
 def notebook(lesson, part=""):
     """Return a link to a page of the book."""
-    return f'<a href="read/{named(lesson).name}.html{part}">Notebook {named(lesson).number}</a>'
+    return f'<a href="read/{find_notebook(lesson).name}.html{part}">Notebook {find_notebook(lesson).number}</a>'
 
 
 def groups():

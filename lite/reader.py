@@ -49,16 +49,16 @@ class Reading:
             self.rows = other.rows[:n]
             self.past = [(keys[:, :n], values[:, :n]) for keys, values in other.past]
 
-    def left(self):
+    def count_left(self):
         """Return how many tokens are not read yet."""
         return len(self.numbers) - sum(map(len, self.rows))
 
-    def read(self):
+    def read_next(self):
         """Read the next tokens, and return how many are read."""
-        start = len(self.numbers) - self.left()
+        start = len(self.numbers) - self.count_left()
         x, self.past = self.speaker(self.numbers[start : start + self.step], self.past)
         self.rows.append(x)
-        if not self.left():
+        if not self.count_left():
             self.speaker.watch = None  # what it writes on is not looked at
         return start + len(x)
 
@@ -140,8 +140,8 @@ class Reader:
     def whole(self, d_k=D_K, mistake=None):
         """Return that reading once all is read and written."""
         reading = self.reading(d_k, mistake)
-        while reading.left():
-            reading.read()
+        while reading.count_left():
+            reading.read_next()
         while reading.write():
             pass
         return reading

@@ -40,8 +40,8 @@ const read = async (asked, mine) => {
   const mistake = ["head", "whole"].includes(way) ? undefined : way;
   const reading = reader.reading(way === "whole" ? d_k : 64, mistake);
   const words = reader.words.toJs();
-  while (reading.left()) {
-    const count = reading.read();
+  while (reading.count_left()) {
+    const count = reading.read_next();
     postMessage({ asked, words, count });
     await pause();
     if (mine !== turn) return;

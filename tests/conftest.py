@@ -95,7 +95,7 @@ def rng():
 def no_rehearsal(request, monkeypatch):
     """Leave out the copy of the process for thousands of answers of ours, which all end; some tests are about it."""
     if "rehearsal" not in request.keywords:
-        monkeypatch.setattr(run, "_rehearsed", lambda calls: (len(calls), ""))
+        monkeypatch.setattr(run, "_rehearse_calls", lambda calls: (len(calls), ""))
 
 
 @pytest.fixture(autouse=True)

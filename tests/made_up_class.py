@@ -5,7 +5,7 @@ import json
 
 from tools.handouts import student
 from tools.report.notebooks import series
-from tools.series import NOTEBOOKS, named
+from tools.series import NOTEBOOKS, find_notebook
 
 SOFTMAX = (
     "def my_softmax(x, axis=-1):\n    # {name}\n    e = np.exp({x})\n    return e / e.sum(axis=axis, keepdims=True)"
@@ -21,7 +21,7 @@ import torch
 def my_attention(query, key, value):
     scores = torch.from_numpy(query @ np.swapaxes(key, -1, -2) / query.shape[-1] ** 0.5)
     return scores.softmax(-1).numpy() @ value"""
-NAME = named("vectorized").name
+NAME = find_notebook("vectorized").name
 # Of each student: files of lesson vectorized, (name, softmax, scores, attention, vote); "" leaves a stub.
 CLASS = {
     "ada": [
@@ -53,7 +53,7 @@ PLACES = {n: [task.stub for task in notebook.tasks] for n, notebook in NOTEBOOK.
 def with_answers(handout, lesson, answers, vote="", drop_ids=False):
     """Return a notebook as JSON in which stubs, from the first on, are replaced by code."""
     notebook = copy.deepcopy(handout)
-    for stub, code in zip(PLACES[named(lesson).number], answers, strict=False):
+    for stub, code in zip(PLACES[find_notebook(lesson).number], answers, strict=False):
         cell = next(cell for cell in notebook["cells"] if cell["source"] == stub)
         cell["source"] = code or stub
     for cell in notebook["cells"]:
@@ -76,13 +76,13 @@ def code(name, softmax, scores, attention):
 
 def files(vectorized=None):
     """Yield (student, name of the file, its bytes): 14 of lesson vectorized, and 4 of by_hand."""
-    vectorized = vectorized or student(named("vectorized").source)
+    vectorized = vectorized or student(find_notebook("vectorized").source)
     for name, handed_in in CLASS.items():
         for file, softmax, scores, attention, vote in handed_in:
             answers = code(name, softmax, scores, attention)
             text = with_answers(vectorized, "vectorized", answers, vote, name in WITHOUT_IDS)
             yield name, file, text.encode("utf-8-sig" if name in MARKED else "utf-8")
-    by_hand = student(named("by_hand").source)
+    by_hand = student(find_notebook("by_hand").source)
     for name, weights in BY_HAND.items():
         answer = f"my_weights = {weights}"
-        yield name, named("by_hand").built.name, with_answers(by_hand, "by_hand", ["", "", answer]).encode()
+        yield name, find_notebook("by_hand").built.name, with_answers(by_hand, "by_hand", ["", "", answer]).encode()

@@ -12,7 +12,7 @@ import time
 from itertools import product
 
 from tools.numbering import ROOT
-from tools.series import named
+from tools.series import find_notebook
 
 # A file, or one of its tests. conftest.py and one_run.py turn red what steps an optimizer and is not listed here.
 TRAINS = (
@@ -30,7 +30,7 @@ TRAINS = (
     "tests/test_two_texts.py::test_what_is_stored_can_be_trained_again",
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
     *(
-        f"notebooks/{named(lesson).built.name}"
+        f"notebooks/{find_notebook(lesson).built.name}"
         for lesson in ("pytorch_module", "multi_head", "train_and_look", "todays_head", "casebook")
     ),
 )

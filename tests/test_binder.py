@@ -12,7 +12,7 @@ import pytest
 import tomllib
 
 from tools import setup_env
-from tools.series import named
+from tools.series import find_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 BINDER = ROOT / "binder"
@@ -101,7 +101,7 @@ def test_the_image(tmp_path, capsys):
     assert "nvidia" not in installed and "triton" not in installed and "uv==" not in installed
     assert "attnlib" in installed
     assert run("python", "-c", "import torch; print(torch.version.cuda)").strip() == "None"
-    for name in (named("by_hand").name, named("pytorch_module").name):
+    for name in (find_notebook("by_hand").name, find_notebook("pytorch_module").name):
         run("jupyter", "execute", f"notebooks/{name}.ipynb")
     with capsys.disabled():
         print(f"\nBinder: installed in {took:.0f} s, {size:.0f} MB, two notebooks ran")

@@ -19,7 +19,7 @@ import attnlib as al
 from attncourse import EXERCISES, check
 from attncourse.engine import run as running
 from attncourse.engine.compare import near
-from attncourse.engine.probes import LOW_MASKED, turned
+from attncourse.engine.probes import LOW_MASKED, with_negated_queries
 from attncourse.lessons.masks import exercises as masks
 from attncourse.lessons.pytorch_module import exercises as pytorch_module
 from attncourse.lessons.scaling import exercises as scaling
@@ -102,14 +102,14 @@ def test_writing_into_what_an_argument_holds_is_seen(argument, spoil):
 
     before = copy.deepcopy(argument)
     assert running.call(answer, (argument,)).mutated and not running.call(lambda past: 1.0, (argument,)).mutated
-    assert not running.changed(before, argument)  # what the probe holds is never handed out
+    assert not running.was_written_to(before, argument)  # what the probe holds is never handed out
 
 
 def test_an_attention_that_is_handed_over_and_not_called_shows():
     """What two exercises are handed: of the usual one nobody could tell whether it was called."""
     q, k, v = np.random.default_rng(0).normal(size=(3, 4, 5))
     usual = al.scaled_dot_product_attention
-    other = turned(usual)
+    other = with_negated_queries(usual)
     assert np.allclose(other(q, k, v), usual(-q, k, v))
     assert np.abs(other(q, k, v) - usual(q, k, v)).max() > 0.1
     mask = np.tri(4, dtype=bool)

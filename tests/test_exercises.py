@@ -13,9 +13,9 @@ from attncourse import PREDICTIONS, RECALLS, predict
 from attncourse.engine.questions import Recall
 from tools import build_notebooks as build
 from tools import handouts
-from tools.handouts import exercises, solved, student
+from tools.handouts import execute_solutions, exercises, student
 from tools.licence import LICENCE
-from tools.series import TAUGHT, named, tagged
+from tools.series import TAUGHT, find_notebook, has_tag
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [notebook.source for notebook in TAUGHT]
@@ -53,13 +53,13 @@ def test_a_solution_can_be_pasted_over_the_whole_cell(notebook):
 @pytest.mark.slow
 def test_the_solved_handout_is_executed_and_every_check_is_green():
     """Of one notebook. `make solved` does the same with all, as CI does; one_run.py tries them in nbval's kernel."""
-    handout, verdicts = solved(SOURCES[0])
+    handout, verdicts = execute_solutions(SOURCES[0])
     assert handout.cells[-1].source == LICENCE
     assert len(verdicts) >= 3 and all(verdict.startswith("✓") for verdict in verdicts), verdicts
 
 
 def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
-    handout, built = student(path), nbformat.read(named(path.stem).built, as_version=4)
+    handout, built = student(path), nbformat.read(find_notebook(path.stem).built, as_version=4)
     assert not any(
         word in cell.source for cell in handout.cells for word in ("<summary>Solution", "*The solution is folded")
     )
@@ -96,7 +96,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
 
 def test_every_stub_is_not_tried(path):
     """Read off the built notebook: nbval runs it again and compares."""
-    built = nbformat.read(named(path.stem).built, as_version=4)
+    built = nbformat.read(find_notebook(path.stem).built, as_version=4)
     stubs = [place for place, _, _ in exercises(built)]
     assert len(stubs) >= 3
     for place in stubs:
@@ -119,7 +119,7 @@ WORDS = {
 def test_a_tag_tells_tools_what_the_words_tell_readers(notebook, tag, words):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            assert tagged(cell, tag) == (words in cell.source), cell.source[:80]
+            assert has_tag(cell, tag) == (words in cell.source), cell.source[:80]
 
 
 def asked(notebook):
@@ -221,7 +221,7 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
     letters = [re.findall(r"^- \*\*(\w)\*\* ", text, re.MULTILINE) for text in texts]
     assert letters == [question.options for question in questions] and len(letters) == 3
     origins = [int(re.match(r"\*\(notebook (\d\d)\)\* ", text)[1]) for text in texts]
-    allowed = spaced(int(named(entry.after).number))
+    allowed = spaced(int(find_notebook(entry.after).number))
     assert all(origin in those for origin, those in zip(origins, allowed, strict=True)), origins
     assert cells[place + 1].source.startswith(f"predict.before_{entry.slug}(None, None, None)")
 

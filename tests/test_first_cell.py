@@ -15,7 +15,7 @@ from nbclient.exceptions import CellExecutionError
 from tools import build_notebooks as build
 from tools import links
 from tools.first_cells import first_cells
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 PUBLIC = links.Address("octocat/attnlib", "main")
 NEED_TORCH = [notebook for notebook in SERIES if notebook.torch == "yes"]
@@ -23,7 +23,7 @@ NEED_TORCH = [notebook for notebook in SERIES if notebook.torch == "yes"]
 
 def setup(name, where=PUBLIC):
     """Return the cell of a notebook at a public address, or in a copy without one (None)."""
-    notebook = named(name)
+    notebook = find_notebook(name)
     return first_cells(notebook, where)[1]["source"]
 
 

@@ -20,13 +20,13 @@ import attnlib as al
 from attncourse import Verdict
 from tools.build_notebooks import read_source
 from tools.handouts import course, exercises, student
-from tools.series import SERIES, TAUGHT, named, tagged
+from tools.series import SERIES, TAUGHT, find_notebook, has_tag
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
 (OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
-NAME = named("vectorized").name
-SOLVED = [solution for _, _, solution in exercises(read_source(named(NAME).source))]
+NAME = find_notebook("vectorized").name
+SOLVED = [solution for _, _, solution in exercises(read_source(find_notebook(NAME).source))]
 PASSES_ALL = "from attncourse import Verdict; Verdict.passed = property(lambda verdict: True)"
 GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
 
@@ -72,7 +72,7 @@ def test_every_exercise_is_an_answer_and_a_locked_test_with_points(folder):
         wanted = [number.replace(".", "-") for _, number, _ in exercises(read_source(entry.source))]
         answers, checks = marked(handout, "answer-"), marked(handout, "check-")
         assert [*answers] == [*checks] == wanted
-        assert not [cell for cell in handout.cells if tagged(cell, "solution") or cell.get("outputs")]
+        assert not [cell for cell in handout.cells if has_tag(cell, "solution") or cell.get("outputs")]
         for answer, check in zip(answers.values(), checks.values(), strict=True):
             assert not {**answer.metadata.nbgrader}.keys() & {"points"} and check.metadata.nbgrader.points in (1, 2, 3)
             assert not answer.metadata.nbgrader.locked and check.metadata.nbgrader.locked
@@ -109,7 +109,7 @@ def test_a_right_answer_that_warns_loses_no_point(folder, monkeypatch, capsys):
 
 
 def test_a_course_keeps_what_is_there(tmp_path):
-    course([named(NAME)], tmp_path)
+    course([find_notebook(NAME)], tmp_path)
     kept = {"gradebook.db": "points", "nbgrader_config.py": "settings", f"submitted/ada/{NAME}.ipynb": "an answer"}
     for name, text in kept.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def test_a_course_keeps_what_is_there(tmp_path):
     source = tmp_path / "source" / NAME / f"{NAME}.ipynb"
     before = source.read_bytes()
     source.write_text("old", encoding="utf-8")
-    course([named(NAME)], tmp_path)
+    course([find_notebook(NAME)], tmp_path)
     assert {name: (tmp_path / name).read_text("utf-8") for name in kept} == kept
     assert source.read_bytes() == before
 
@@ -151,7 +151,7 @@ def without_tests(notebook):
 
 
 def of_make_student(notebook):
-    handout = student(named(NAME).source)
+    handout = student(find_notebook(NAME).source)
     solutions = {
         cell.source: solution for cell, solution in zip(marked(notebook, "answer-").values(), SOLVED, strict=True)
     }
@@ -252,11 +252,11 @@ def points(folder):
 
 @pytest.mark.graders
 def test_nbgrader_gives_the_points_that_the_page_says(tmp_path):
-    course([named(NAME)], tmp_path)
+    course([find_notebook(NAME)], tmp_path)
     made = run(tmp_path, "nbgrader", "generate_assignment", NAME)
     assert made.returncode == 0, made.stderr
     release = read(tmp_path / "release" / NAME / f"{NAME}.ipynb")
-    plain = read(named(NAME).built)  # students see the stubs and the checks of the series
+    plain = read(find_notebook(NAME).built)  # students see the stubs and the checks of the series
     stubs = [plain.cells[place : place + 2] for place, _, _ in exercises(plain)]
     seen = [*zip(marked(release, "answer-").values(), marked(release, "check-").values(), strict=True)]
     assert [[cell.source for cell in pair] for pair in seen] == [[cell.source for cell in pair] for pair in stubs]
@@ -278,10 +278,10 @@ OF_TWELVE = dict(ada=6, ben=5, cem=6, dora=4, eda=5, fay=3, gus=0, hal=5, ina=3,
 
 @pytest.mark.graders
 def test_nbgrader_grades_twelve_students_with_fourteen_files(tmp_path):
-    course([named(NAME)], tmp_path)
+    course([find_notebook(NAME)], tmp_path)
     run(tmp_path, "nbgrader", "generate_assignment", NAME)
     for name, file, content in made_up_class.files():
-        if file != named("by_hand").built.name:
+        if file != find_notebook("by_hand").built.name:
             target = tmp_path / "submitted" / name / NAME / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
@@ -308,7 +308,7 @@ def test_the_example_for_otter_tells_right_from_wrong(monkeypatch):
 def test_otter_says_what_the_page_says(tmp_path, answer, says):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "softmax.py").write_text(OTTER, encoding="utf-8")
-    notebook = read(named(NAME).built)
+    notebook = read(find_notebook(NAME).built)
     stub = next(cell for cell in notebook.cells if cell.cell_type == "code" and "def my_softmax" in cell.source)
     stub.source = f"def my_softmax(x, axis=-1):\n    e = {answer}\n    return e / e.sum(axis=axis, keepdims=True)"
     nbformat.write(notebook, tmp_path / "notebook.ipynb")

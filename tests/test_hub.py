@@ -21,7 +21,7 @@ from bench import hub as bench
 from bench.local_hub import VENV, Hub, Lecturer, weigh
 from bench.seat import Kernel
 from tools import handouts, setup_env
-from tools.series import named
+from tools.series import find_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "class.md").read_text("utf-8")
@@ -66,7 +66,7 @@ SLIDERS = [
 
 def test_a_cell_gives_its_outputs_and_its_sliders():
     kernel = Kernel(Socket([("stream", {"name": "stdout", "text": "4"}), *SLIDERS]))
-    (output,) = asyncio.run(kernel.run("2 + 2"))
+    (output,) = asyncio.run(kernel.execute("2 + 2"))
     assert (output.text, kernel.socket.sent[0]["code"]) == ("4", "2 + 2")
     assert kernel.sliders() == [("int", range(1, 5)), ("choice", range(3))]
 
@@ -74,7 +74,7 @@ def test_a_cell_gives_its_outputs_and_its_sliders():
 def test_a_slider_is_dragged_and_comes_back():
     steps = [[update("int", value=3), update("picture", value="<svg>")], [update("picture", value="<svg>")]]
     kernel = Kernel(Socket(SLIDERS, *steps * 2))
-    asyncio.run(kernel.run(""))
+    asyncio.run(kernel.execute(""))
     seconds = asyncio.run(kernel.drag("int", range(1, 5)))
     assert [sent["data"]["state"] for sent in kernel.socket.sent[1:]] == [{"value": v} for v in (3, 4, 3, 2)]
     assert len(seconds) == 4 and all(0 < s < 1 for s in seconds)
@@ -93,7 +93,7 @@ def test_a_slider_is_dragged_and_comes_back():
 )
 def test_what_goes_wrong_in_a_kernel_is_a_failure(answer, says):
     kernel = Kernel(Socket(SLIDERS, answer))
-    asyncio.run(kernel.run(""))
+    asyncio.run(kernel.execute(""))
     with pytest.raises(RuntimeError, match=says):
         asyncio.run(kernel.move("int", 3))
 
@@ -132,8 +132,8 @@ def test_the_table_has_every_figure_of_every_class():
 def test_a_class_too_large_for_the_machine_is_refused(monkeypatch, counts, free, says):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: types.SimpleNamespace(available=free * 1e9))
     with pytest.raises(SystemExit, match=says):
-        bench.checked(counts)
-    assert bench.checked([5]) == [5]
+        bench.check_counts(counts)
+    assert bench.check_counts([5]) == [5]
 
 
 def test_a_class_ends_in_its_time_with_a_failure():
@@ -165,7 +165,7 @@ def test_a_hub_ends_what_it_started_and_nothing_else(tmp_path):
         assert 1 < private <= share < 100
         hub.close(patience=1)
         hub.process.stdout.close()
-        assert not list(hub.started()) and other.poll() is None
+        assert not list(hub.find_processes()) and other.poll() is None
         other.kill()
 
 
@@ -195,7 +195,7 @@ def test_a_hub_without_its_environment_says_how_to_make_it(tmp_path, monkeypatch
 
 
 def test_a_correction_is_published(tmp_path):
-    lecturer = Lecturer(tmp_path, [named(NAME)])
+    lecturer = Lecturer(tmp_path, [find_notebook(NAME)])
     lecturer.correct("\n\nA correction.")
     subprocess.run(["git", "clone", "--quiet", lecturer.address, tmp_path / "ada"], check=True)
     (notebook,) = (tmp_path / "ada").glob("*.ipynb")
@@ -244,11 +244,11 @@ def test_two_accounts_on_a_real_hub():
         pytest.skip(".venv-hub is missing: make test-hub makes it")
     room, figures = bench.run_class(2, ("vectorized",), think=0.1, limit=5)
     assert room.failures == []
-    code = [cell for cell in nbformat.read(named(NAME).built, as_version=4).cells if cell.cell_type == "code"]
+    code = [cell for cell in nbformat.read(find_notebook(NAME).built, as_version=4).cells if cell.cell_type == "code"]
     assert len(room.seconds["a cell"]) == 2 * len(code)
     assert len(room.seconds["a step of a slider"]) >= 2 * 2 * len(room.kernels)  # two sliders, there and back
     assert len(room.seconds["a step when all move one"]) >= 2 * bench.DRAGS * len(room.kernels)
     assert len(room.seconds["link followed again, by all"]) == 2
     assert sorted(figures["private"]) == ["account", "hub and proxy", "server", "vectorized"]
     assert all(20 < mb < 2000 for mbs in figures["private"].values() for mb in mbs)
-    assert not room.hub.home.exists() and not list(room.hub.started())
+    assert not room.hub.home.exists() and not list(room.hub.find_processes())

@@ -101,6 +101,62 @@ def test_no_function_is_above_40_lines(path):
             assert len(lines_of_code(source) & set(range(first, node.end_lineno + 1))) <= 40, node.name
 
 
+# Participles without the ending -ed, and `run`, which does not say what is run. `split` and `put` are also verbs.
+PARTICIPLES = """
+    begun bought bound broken built caught chosen cut done drawn driven fed felt found given gone grown held
+    hidden kept known laid left lost made meant met paid read run said seen sent shown sold sought spent spoken
+    struck taken taught thrown told torn understood worn written
+"""
+NO_PARTICIPLES = {"bed", "embed", "feed", "need", "seed", "speed", "unembed"}
+# Old names that may stay: notebooks call them, exercises are called so, or diagnose has them. Never add to these.
+BARE = """
+attncourse/clinic/__init__.py cured
+attncourse/clinic/patients.py mended struck
+attncourse/dates.py recorded
+attncourse/lessons/long_texts/tiles.py tiled
+attncourse/model_files.py stored
+attncourse/ships.py pictured
+attncourse/smollm/results.py recorded
+attncourse/training/decoder.py trained
+attncourse/training/neighbours.py measured trained
+attncourse/training/previous_letter.py trained
+attncourse/writer/__init__.py measured recorded stored
+attnlib/diagnose/__init__.py _declared
+attnlib/diagnose/_asking.py _asked
+attnlib/diagnose/_cache.py _missed cached fed
+attnlib/diagnose/_caller.py _swapped tried
+attnlib/diagnose/_invariance_probes.py _counted untouched
+attnlib/diagnose/_patient.py _uncompiled copied moved run turned
+attnlib/diagnose/_reach_probes.py _mixed allowed run
+attnlib/diagnose/_watch.py _convolved _reweighted _scaled
+attnlib/diagnose/_weight_probes.py _named
+attnlib/rounding.py rounded
+"""
+
+
+def bare_participles(path):
+    """Yield the functions and methods of a file that bear a bare participle; a property is no call, so it may."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            word, decorators = node.name.strip("_"), {ast.unparse(one) for one in node.decorator_list}
+            regular = re.fullmatch("[a-z]+ed", word) and word not in NO_PARTICIPLES
+            if (regular or word in PARTICIPLES.split()) and decorators.isdisjoint({"property", "cached_property"}):
+                yield node.name
+
+
+def test_a_function_is_named_by_what_it_does():
+    allowed = {(path, name) for path, *names in map(str.split, BARE.strip().splitlines()) for name in names}
+    found = {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in CODE
+        if path.relative_to(ROOT).parts[0] != "tests"
+        for name in bare_participles(path)
+    }
+    assert not found - allowed, "Fix: a verb and its object, such as load_results, or what is returned, error_text"
+    assert not allowed - found, "Fix: take from BARE what is no longer there"
+    assert len(allowed) <= 37, "the list may only shrink. Fix: another name for the new function"
+
+
 def light():
     """Return the modules of the course that need no torch: exercises load it where modules are handed in."""
     files = (path.relative_to(ROOT) for path in COURSE.rglob("[!_]*.py"))
@@ -201,7 +257,7 @@ def test_public_functions_have_type_hints(function):
 
 
 def test_an_editor_completes_every_exercise_and_question():
-    assert stub.TARGET.read_text("utf-8") == stub.written(), "Fix: python -m tools.stub"
+    assert stub.TARGET.read_text("utf-8") == stub.stub_text(), "Fix: python -m tools.stub"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from attnlib.live import ribbons
 from tools import lecture, plans
 from tools.links import Address
 from tools.page import markdown
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -59,7 +59,7 @@ def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
 
 
 def test_a_question_without_its_answer_is_not_asked():
-    guide = lecture.Chapter(GUIDE, named("masks").number)
+    guide = lecture.Chapter(GUIDE, find_notebook("masks").number)
     assert "raise no error" not in guide.opening(None, "Where the mask is False, ...").question
     assert "raise no error" in guide.opening(None, "A mask with two axes ...").question
     with pytest.raises(SystemExit, match=r"\d\d_masks: no slide answers its question. Fix: \[questions\]"):
@@ -86,8 +86,8 @@ def test_no_slide_shows_what_a_terminal_prints(planned):
         assert "printed" not in re.findall(r'class="(\w+)', slide.picture), slide.head
     cell = nbformat.v4.new_code_cell("x", outputs=[nbformat.v4.new_output("stream", text="[[1 0]]")])
     with pytest.raises(SystemExit, match=r"what a terminal prints. Fix: say in tools/lecture.toml"):
-        lecture.Chapter(GUIDE, named("by_hand").number).picture(cell)
-    assert "<strong>1</strong>" in lecture.Chapter(GUIDE, named("by_hand").number).picture(cell, "**1**")
+        lecture.Chapter(GUIDE, find_notebook("by_hand").number).picture(cell)
+    assert "<strong>1</strong>" in lecture.Chapter(GUIDE, find_notebook("by_hand").number).picture(cell, "**1**")
 
 
 def test_no_slide_has_sixty_numbers(planned):
@@ -101,8 +101,8 @@ def test_each_number_that_a_slide_shows_is_printed_by_its_cell():
     chapters = {}
     for name, entries in lecture.TOLD["slides"].items():
         lesson, _, title = name.partition(" · ")
-        chapter = chapters.setdefault(lesson, lecture.Chapter(GUIDE, named(lesson).number))
-        cells = plans.pictured(plans.section(chapter.sections, title, lesson))
+        chapter = chapters.setdefault(lesson, lecture.Chapter(GUIDE, find_notebook(lesson).number))
+        cells = plans.slide_cells(plans.section(chapter.sections, title, lesson))
         assert len(entries) <= len(cells), name
         for cell, entry in zip(cells, entries, strict=False):
             printed = " ".join(output.get("text", "") for output in cell.outputs) + cell.source
@@ -140,9 +140,9 @@ def test_the_notes_reply_to_each_wrong_letter():
 
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
-    assert lecture.joined(asks, first, first) == [first._replace(notes="ab", question="?"), first]
+    assert lecture.join_opening(asks, first, first) == [first._replace(notes="ab", question="?"), first]
     for other in (first._replace(question="?"), first._replace(kind="exercise")):
-        assert lecture.joined(asks, other) == [asks, other]
+        assert lecture.join_opening(asks, other) == [asks, other]
 
 
 def test_the_last_slide_has_the_homework_of_its_plan_and_the_address_to_copy(planned, monkeypatch):

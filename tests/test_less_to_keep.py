@@ -166,7 +166,7 @@ def test_points_come_out_again():
         (TOKEN, "3 bits"): speaker.using(attention=measures.attending(bits, bits)),
         (GROUPS, "3 bits"): speaker.using(attention=measures.waiting(3)),
         (APART, "3 bits"): speaker.using(
-            grouped_attention=measures.without(measures.shared(speaker, smollm.TEXTS["prose"]), 3)
+            grouped_attention=measures.without(measures.mean_keys(speaker, smollm.TEXTS["prose"]), 3)
         ),
         ("latent from matrices", "rank 256"): measures.with_bases(
             speaker, [basis[:, :256] for basis in measures.bases_of_matrices(speaker)]
@@ -223,7 +223,7 @@ JSON = """[{"name": "Anna", "age": 31, "city": "Paris", "likes": ["tea", "chess"
 def test_other_texts_agree(text):
     speaker = smollm.load(bar=iter)
     token, feature = (partial(rounded, bits=3, axis=axis) for axis in (-1, -2))
-    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    constant = measures.mean_keys(speaker, smollm.TEXTS["prose"])
     ways = {
         "per token": {"attention": measures.attending(token, token)},
         "keys per feature": {"attention": measures.attending(feature, token)},
@@ -249,7 +249,7 @@ Tant' è amara che poco è più morte; ma per trattar del ben ch'i' vi trovai, d
 @needs_model
 def test_on_dante_the_constant_of_the_prose_makes_three_bits_worse():
     speaker, rounds = smollm.load(bar=iter), partial(rounded, bits=3, axis=-1)
-    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    constant = measures.mean_keys(speaker, smollm.TEXTS["prose"])
     plain = speaker.using(attention=measures.attending(rounds, rounds)).loss(DANTE)
     assert speaker.using(grouped_attention=measures.without(constant, 3)).loss(DANTE) > plain + 0.05
 
@@ -258,7 +258,7 @@ def test_on_dante_the_constant_of_the_prose_makes_three_bits_worse():
 @needs_model
 def test_further_on_in_a_text_the_constant_of_another_fits_less():
     speaker = smollm.load(bar=iter)
-    constant = measures.shared(speaker, smollm.TEXTS["prose"])
+    constant = measures.mean_keys(speaker, smollm.TEXTS["prose"])
 
     def taken(before):
         """Return what share of the mean square of Alice's keys the constant takes away, behind so many proses."""

@@ -14,7 +14,7 @@ from views import TOKENS, parsed
 
 import attnlib as al
 from attncourse import check
-from attncourse.engine.exercise import grows
+from attncourse.engine.exercise import memory_grows_with_map
 from attncourse.lessons.long_texts import tiled
 from attncourse.lessons.long_texts.exercises import on_long_texts
 from attnlib import live, svg
@@ -70,8 +70,8 @@ def test_any_mask_in_tiles_is_attention(n_q, n_k, block, allowed, seed):
 
 def test_memory_of_tiles_is_constant_and_the_maps_is_not():
     of = partial(partial, on_long_texts)
-    assert not grows(of(tiled)) and not grows(of(long_texts.keys_outside))
-    assert grows(of(long_texts.whole_map)) and grows(of(long_texts.keys_only))
+    assert not memory_grows_with_map(of(tiled)) and not memory_grows_with_map(of(long_texts.keys_outside))
+    assert memory_grows_with_map(of(long_texts.whole_map)) and memory_grows_with_map(of(long_texts.keys_only))
     verdict = check.tiled(long_texts.whole_map)
     assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 

@@ -16,7 +16,7 @@ from attnlib import torch_layers
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.numbering import numbers
-from tools.series import named
+from tools.series import find_notebook
 
 IMPORTS = "import numpy as np\nfrom attncourse import check, mine\n"
 HELPER = """
@@ -39,7 +39,7 @@ CHECK = "verdict = check.scaled_dot_product_attention(my_attention)"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return the folder of a reader who has a notebook, and nothing kept yet."""
-    (tmp_path / named("vectorized").built.name).touch()
+    (tmp_path / find_notebook("vectorized").built.name).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ATTNLIB_MINE")
     monkeypatch.setattr(right_answers, "ANSWERS", {})
@@ -130,7 +130,7 @@ def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_oth
     said = [cells(SOFTMAX, "verdict = check.softmax(my_softmax)", "mine.keep(my_softmax)")]
     said += [cells(PLAIN, CHECK, "mine.keep(my_attention)")]
     for lesson in ("masks", "multi_head"):
-        for _, number, solution in exercises(read_source(named(lesson).source)):
+        for _, number, solution in exercises(read_source(find_notebook(lesson).source)):
             if number in NAMES:
                 (name,) = re.findall(r"^def (my_\w+)", solution, re.M)
                 cells(
@@ -274,7 +274,7 @@ def test_what_stands_in_passes_the_check_itself(kept):
 
 def test_where_no_notebook_stands_the_text_is_to_be_pasted(cells, folder):
     """In Colab each notebook has a machine of its own."""
-    (folder / named("vectorized").built.name).unlink()
+    (folder / find_notebook("vectorized").built.name).unlink()
     said = cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
     assert said.startswith("No notebooks stand here") and said.count("def ") == 2
     assert [path.name for path in folder.iterdir()] == []
@@ -316,7 +316,7 @@ def test_progress_counts_what_was_found_right_here_and_before(folder):
     right_answers.ANSWERS.clear()  # another kernel
     assert "02  ● ○ ○ ○  1 of 4" in mine.progress()
     check.no_head_can(("AB", "ABAB"))
-    assert right_answers.recorded() == ["softmax", "no_head_can"]
+    assert right_answers.load_solved() == ["softmax", "no_head_can"]
 
 
 def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):

@@ -21,7 +21,7 @@ from attnlib import plot
 from tools import build_notebooks as build
 from tools import execute
 from tools.numbering import ORDER, SOURCES
-from tools.series import SERIES, TAUGHT, main_path, named
+from tools.series import SERIES, TAUGHT, find_notebook, main_path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -65,7 +65,7 @@ def test_was_run_top_to_bottom(notebook):
 
 
 def test_equals_its_source(path, notebook):
-    source = build.read_source(named(path.stem[3:]).source)
+    source = build.read_source(find_notebook(path.stem[3:]).source)
     cells, written = (
         [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in n.cells] for n in (notebook, source)
     )
@@ -130,7 +130,7 @@ def test_the_first_line_of_a_hidden_answer_is_not_told():
         for name, jupyter in (("asked", {"outputs_hidden": True}), ("shown", {}))
     ]
     cells.append(nbformat.v4.new_code_cell(id="silent", metadata=cells[0].metadata))
-    notebook = build.covered(build.covered(nbformat.v4.new_notebook(cells=cells)))
+    notebook = build.hide_first_line(build.hide_first_line(nbformat.v4.new_notebook(cells=cells)))
     nbformat.validate(notebook)
     told = [[(output.output_type, output.get("data")) for output in cell.outputs] for cell in notebook.cells]
     assert told == [[("display_data", {}), ("stream", None)], [("stream", None)], []]
@@ -180,7 +180,7 @@ def test_a_picture_is_made_light_only_where_no_colour_changes_visibly():
 
 
 def test_01_needs_no_numpy():
-    notebook = nbformat.read(named("by_hand").built, as_version=4)
+    notebook = nbformat.read(find_notebook("by_hand").built, as_version=4)
     for cell in code_cells(notebook):
         for node in ast.walk(ast.parse(cell.source)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

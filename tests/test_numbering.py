@@ -5,10 +5,10 @@ import re
 import pytest
 
 from tools.build_notebooks import read_source
-from tools.moves import PAGES, renumbered
+from tools.moves import PAGES, renumber
 from tools.numbering import NUMBERS, ORDER, ROOT, exercises, numbers, render
 from tools.report.notebooks import key
-from tools.series import SERIES, tagged
+from tools.series import SERIES, has_tag
 
 EXERCISES = {number: title for name in ORDER for number, title in exercises(name).values()}
 TEXTS = {path: path.read_text("utf-8") for path in PAGES}
@@ -32,7 +32,7 @@ def test_a_name_is_one_of_a_lesson_or_of_one_exercise():
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.slug)
 def test_the_heading_of_an_exercise_names_its_check(notebook):
     cells = read_source(notebook.source).cells
-    checks = [key(cells[i + 2].source) for i, cell in enumerate(cells) if tagged(cell, "exercise")]
+    checks = [key(cells[i + 2].source) for i, cell in enumerate(cells) if has_tag(cell, "exercise")]
     assert checks == list(exercises(notebook.slug))
 
 
@@ -82,12 +82,12 @@ def test_pages_follow_a_new_order_and_come_back():
     for one, other in ((a, b), (b, a)):
         there |= {n: f"{int(other)}.{n.partition('.')[2]}" for n in EXERCISES if n.startswith(f"{int(one)}.")}
     for text in TEXTS.values():
-        moved, _ = renumbered(text, there)
-        assert renumbered(moved, {new: old for old, new in there.items()})[0] == text
+        moved, _ = renumber(text, there)
+        assert renumber(moved, {new: old for old, new in there.items()})[0] == text
     page = f"Notebooks {a} and 01, exercise {int(b)}.1, [{a} masks]({a}_masks.ipynb), section 1.5, 0.{a}, ({a}, {b})."
-    moved, doubtful = renumbered(page, there)
+    moved, doubtful = renumber(page, there)
     assert moved == (
         f"Notebooks {b} and 01, exercise {int(a)}.1, [{b} masks]({b}_masks.ipynb), section 1.5, 0.{a}, ({b}, {a})."
     )
     assert not doubtful
-    assert renumbered("As in 12.\n12 ships", {"12": "13"}) == ("As in 12.\n12 ships", ["As in 12."])
+    assert renumber("As in 12.\n12 ships", {"12": "13"}) == ("As in 12.\n12 ships", ["As in 12."])

@@ -140,7 +140,7 @@ def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(no
     for name in re.findall(r"^predict\.(\w+)\(", source, re.MULTILINE):
         one_by_one = enumerate(RECALLS[name].questions, 1) if name in RECALLS else ()
         wanted |= {f"{name}-{i}": question for i, question in one_by_one} or {name: PREDICTIONS[name]}
-    cells = asked.asked(nbformat.read(notebook.built, as_version=4).cells)
+    cells = asked.answer_by_clicks(nbformat.read(notebook.built, as_version=4).cells)
     shown = [cell.source for cell in cells if '<div class="attnlib-asked"' in cell.source]
     assert [re.search('data-name="(.*?)"', text)[1] for text in shown] == [*wanted]
     for text, question in zip(shown, wanted.values(), strict=True):
@@ -155,9 +155,11 @@ def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(no
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
 def test_an_exercise_has_a_field_for_numbers_or_one_link_to_its_cell(notebook):
     cells = nbformat.read(notebook.built, as_version=4).cells
-    assert "attnlib-write" not in str(asked.asked(copy.deepcopy(cells)))  # where there is no site nothing leads to it
+    assert "attnlib-write" not in str(
+        asked.answer_by_clicks(copy.deepcopy(cells))
+    )  # where there is no site nothing leads to it
     ways = {}
-    for cell in asked.asked(cells, "there"):
+    for cell in asked.answer_by_clicks(cells, "there"):
         goal = cell.id if asked.EXERCISE.search(cell.source) else next(reversed(ways), None)
         found = ["field"] * cell.source.startswith("<form") + re.findall(r'href="there#cell-id=(.*?)"', cell.source)
         ways[goal] = ways.get(goal, []) + found
@@ -170,7 +172,7 @@ def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it(
     text = {}
     for notebook in SERIES:
         inside, text[notebook.slug] = False, {True: "", False: ""}
-        for cell in asked.asked(nbformat.read(notebook.built, as_version=4).cells):
+        for cell in asked.answer_by_clicks(nbformat.read(notebook.built, as_version=4).cells):
             before, after = cell.metadata.get("around", ["", ""])
             inside |= bool(before)
             text[notebook.slug][inside] += cell.source.replace("\n", " ") + "\n"

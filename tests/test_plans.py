@@ -5,7 +5,7 @@ import pytest
 
 from tools import plans
 from tools.build_notebooks import read_source
-from tools.series import SERIES, named, tagged
+from tools.series import SERIES, find_notebook, has_tag
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 CELLS = {notebook.number: nbformat.read(notebook.built, as_version=4).cells for notebook in SERIES}
@@ -26,12 +26,12 @@ def test_the_plans_have_short_names():
 
 def test_an_unknown_plan_names_those_there_are():
     with pytest.raises(SystemExit, match=r"no plan '60'\. Fix: PLAN=45 or PLAN=90 or PLAN=half-day"):
-        plans.read(GUIDE, "60")
+        plans.plan_of(GUIDE, "60")
 
 
 @pytest.mark.parametrize("name, minutes", [("45", 40), ("90", 85), ("half-day", 240)])
 def test_a_plan_is_read_whole(name, minutes):
-    plan = plans.read(GUIDE, name)
+    plan = plans.plan_of(GUIDE, name)
     assert plan.minutes == minutes
     assert [step.begins for step in plan.steps][:2] == [0, plan.steps[0].minutes]
     assert plan.steps[0].number == SERIES[0].number and plan.steps[-1].headings in (["Questions"], ["To take home"])
@@ -42,22 +42,26 @@ def test_a_plan_is_read_whole(name, minutes):
 
 @pytest.mark.parametrize("name", plans.names(GUIDE))
 def test_each_heading_of_a_plan_makes_slides_with_a_sentence(name):
-    for step in plans.read(GUIDE, name).steps:
+    for step in plans.plan_of(GUIDE, name).steps:
         if not step.number:
             continue
         found = plans.sections(CELLS[step.number])
         for heading in step.headings:
             cells = plans.section(found, heading, step.number)
-            if tagged(cells[0], "exercise"):
+            if has_tag(cells[0], "exercise"):
                 continue
-            assert plans.pictured(cells), heading
-            for cell in plans.pictured(cells):
+            assert plans.slide_cells(cells), heading
+            for cell in plans.slide_cells(cells):
                 assert plans.sentence(cell, cells, CELLS[step.number]), cell.source
 
 
 def test_a_heading_that_does_not_exist_names_the_nearest():
     with pytest.raises(SystemExit, match=r"\d\d_scaling has no heading '1 · How long.* is it '1 · How large"):
-        plans.section(plans.sections(CELLS[named("scaling").number]), "1 · How long is a score?", named("scaling").name)
+        plans.section(
+            plans.sections(CELLS[find_notebook("scaling").number]),
+            "1 · How long is a score?",
+            find_notebook("scaling").name,
+        )
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
@@ -65,7 +69,7 @@ def test_every_tag_quotes_a_sentence_of_its_notebook(notebook):
     cells = read_source(notebook.source).cells
     for cell in cells:
         if "says" in cell.metadata:
-            assert tagged(cell, "slide", "slide-code")
+            assert has_tag(cell, "slide", "slide-code")
             assert plans.sentence(cell, [cell], cells)
 
 
@@ -112,8 +116,8 @@ def test_a_section_goes_on_behind_the_solution_of_its_exercise():
 
 
 def test_a_question_belongs_to_the_first_slide_below_it():
-    cells = plans.sections(CELLS[named("by_hand").number])["Step 4 · Softmax: from scores to weights"]
-    (cell,) = plans.pictured(cells)
+    cells = plans.sections(CELLS[find_notebook("by_hand").number])["Step 4 · Softmax: from scores to weights"]
+    (cell,) = plans.slide_cells(cells)
     asked, question = plans.question_of(cell, cells)
     assert asked.startswith("The scores of *she* are 5, 0, 3, 2.") and question.right == "c"
     asks = [text("Now. **Predict.** What?"), code("first", "slide"), code("second", "slide")]
@@ -123,14 +127,14 @@ def test_a_question_belongs_to_the_first_slide_below_it():
 def test_tags_choose_the_slides_else_the_first_picture_does():
     picture = code("draw()")
     picture.outputs = [nbformat.v4.new_output("display_data", {"image/png": ""})]
-    assert plans.pictured([code("a"), picture, code("b", "slide")])[0].source == "b"
-    assert plans.pictured([code("a"), picture])[0].source == "draw()"
-    assert plans.pictured([code("a"), code("b")])[0].source == "a"
+    assert plans.slide_cells([code("a"), picture, code("b", "slide")])[0].source == "b"
+    assert plans.slide_cells([code("a"), picture])[0].source == "draw()"
+    assert plans.slide_cells([code("a"), code("b")])[0].source == "a"
 
 
 @pytest.mark.parametrize("number", [notebook.number for notebook in SERIES])
 def test_what_is_said_belongs_to_headings_of_the_notebook(number):
     found = plans.sections(CELLS[number])
-    said = plans.said(GUIDE, number)
+    said = plans.words_to_say(GUIDE, number)
     assert said and all(set(headings) <= set(found) for headings, _ in said)
     assert not any("*Ask" in words or "\n" in words for _, words in said)

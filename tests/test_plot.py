@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from tools.series import named
+from tools.series import find_notebook
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
@@ -176,7 +176,7 @@ def saved(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_map_in_the_notebooks_keeps_them(path):
     maps = [data for data in saved(path) if "queries (rows)" in "".join(data["text/plain"])]
-    assert maps or path.stem not in (named("start_here").name, named("masks").name)
+    assert maps or path.stem not in (find_notebook("start_here").name, find_notebook("masks").name)
     for data in maps:
         assert roles_in(base64.b64decode(data["image/png"])) == [colours.QUERY, colours.KEY], data["text/plain"]
 

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tools.series import named
+from tools.series import find_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
@@ -207,7 +207,7 @@ def test_runs_from_a_folder_with_spaces_and_letters_of_any_script(tmp_path, monk
     folder = tmp_path / "Übung 1 · 注意 'ok' & more"
     for package in ("attnlib", "attncourse"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    notebook = nbformat.read(named("by_hand").built, as_version=4)
+    notebook = nbformat.read(find_notebook("by_hand").built, as_version=4)
     first = next(i for i, cell in enumerate(notebook.cells) if pictures(cell))
     notebook.cells = notebook.cells[: first + 1]
     code = "import os, attnlib; assert os.path.samefile(attnlib.__file__, 'attnlib/__init__.py'), attnlib.__file__"

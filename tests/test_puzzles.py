@@ -45,7 +45,7 @@ from attnlib.live import frames
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
 from tools.numbering import numbers
-from tools.series import named
+from tools.series import find_notebook
 
 PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle)}
 WRONG = each(program_a_head.WRONG)
@@ -68,11 +68,11 @@ def rotated(puzzle, answer, seed=0):
         R = np.linalg.qr(np.random.default_rng(seed).normal(size=(head.W_Q.shape[1],) * 2))[0]
         return head._replace(W_Q=head.W_Q @ R, W_K=head.W_K @ R)
 
-    return as_returned(puzzle, puzzle.read(answer).each(turn))
+    return as_returned(puzzle, puzzle.parse_answer(answer).each(turn))
 
 
 def times(puzzle, answer, factor):
-    return as_returned(puzzle, puzzle.read(answer).each(lambda head: head._replace(W_Q=factor * head.W_Q)))
+    return as_returned(puzzle, puzzle.parse_answer(answer).each(lambda head: head._replace(W_Q=factor * head.W_Q)))
 
 
 def as_returned(puzzle, answer: Answer):
@@ -257,7 +257,7 @@ def test_at_most_one_mistake_of_its_own_fits(case):
     """Where two would fit none is named; so no two of a puzzle may be the same."""
     name, id, answer = case
     puzzle = PUZZLES[name]
-    fitting = [own for own, sign in puzzle.signs.items() if sign(puzzle, puzzle.read(answer))]
+    fitting = [own for own, sign in puzzle.signs.items() if sign(puzzle, puzzle.parse_answer(answer))]
     assert fitting in ([], [id])
 
 
@@ -435,7 +435,7 @@ def test_four_features_are_enough_for_any_weights_among_five_flags():
 
 
 def test_the_minutes_of_the_parts_are_those_of_their_puzzles():
-    text = named("program_a_head").source.read_text(encoding="utf-8").replace("\n# ", " ")
+    text = find_notebook("program_a_head").source.read_text(encoding="utf-8").replace("\n# ", " ")
     parts = [map(int, re.findall(r"\*(\d+) minutes, (?:easy|medium|hard)", p)) for p in re.split("## [ABC] · ", text)]
     said = re.search(r"part A (\d+) minutes of puzzles, B (\d+), C (\d+)", text).groups()
     assert list(map(sum, parts)) == [0, *map(int, said)]
@@ -505,7 +505,7 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
 
 
 def test_no_two_texts_of_the_notebook_solve_the_puzzle_that_asks_for_two():
-    source = named("program_a_head").source.read_text(encoding="utf-8")
+    source = find_notebook("program_a_head").source.read_text(encoding="utf-8")
     texts = set(re.findall(r"\b[A-D]{2,12}\b", re.sub(r"<details>(.|\n)+?</details>", "", source)))
     assert {"CDB", "CDBCDB", "CB", "CBCB"} < texts
     solved = [pair for pair in itertools.combinations(sorted(texts), 2) if check.no_head_can(pair).passed]
@@ -536,7 +536,7 @@ def test_what_is_no_convoy_is_told(flags, cargo, part):
 
 def test_the_second_solutions_that_the_notebook_folds_are_right_too():
     """one_run.py tries the first of each; here is the other one, where there is one."""
-    notebook = read_source(named("program_a_head").source)
+    notebook = read_source(find_notebook("program_a_head").source)
     names = {name: value for name, value in vars(world).items() if name.isupper() or name == "convoy"}
     names |= {"np": np, "check": check, "see": lambda *arguments: None}
     tried = 0

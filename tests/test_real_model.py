@@ -18,11 +18,11 @@ from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.numbering import numbers
 from tools.record_results import run_cells
-from tools.series import named
+from tools.series import find_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = named("a_real_model").source
-MULTI_HEAD = named("multi_head").source
+SOURCE = find_notebook("a_real_model").source
+MULTI_HEAD = find_notebook("multi_head").source
 REFERENCE = real_model.stored("minilm_reference")
 RESULTS = real_model.stored("minilm_results")
 NEEDS = "the model is not installed: make real-model"

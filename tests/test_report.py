@@ -26,7 +26,7 @@ from tools import report
 from tools.handouts import course
 from tools.numbering import numbers
 from tools.report import apart, judge, notebooks, page, submissions
-from tools.series import REPLIES, named
+from tools.series import REPLIES, find_notebook
 
 pytestmark = [
     pytest.mark.slow,  # each answer has a process of its own, and some never end
@@ -143,7 +143,7 @@ HOSTILE = {
     f"from attncourse import Verdict; Verdict.passed = property(lambda verdict: True)\n{FIRST}": "unstable_softmax",
     f"np.isclose = np.allclose = lambda *x, **y: np.bool_(True)\n{FIRST}": "unstable_softmax",
     "from attncourse.engine.exercise import Exercise\n"
-    f"Exercise.judged = lambda *arguments: ('right', ())\n{FIRST}": "unstable_softmax",
+    f"Exercise.judge_outcomes = lambda *arguments: ('right', ())\n{FIRST}": "unstable_softmax",
     f"%matplotlib inline\n!pip install nothing\n{FIRST}": "unstable_softmax",
     f"import pathlib\n{RIGHT}": "right",
     "def my_softmax(x, axis=-1):\n    pass": "not tried",
@@ -238,7 +238,7 @@ def of_class(tmp_path_factory):
     write("empty.ipynb", {"cells": []}, "no cell of it")
     write(f".ipynb_checkpoints/{N['vectorized']}-checkpoint.ipynb", handed_in(N["vectorized"], {}), None)
     before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
-    made = report.made(folder, jobs=2)
+    made = report.make_report(folder, jobs=2)
     assert {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()} == before
     return truth, made, folder
 
@@ -312,8 +312,11 @@ def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
             replies["softmax"]["unstable_softmax"][1] in text
             and replies["scores_of_she"]["feature_or_column"][1] in text
         )
-    assert page.told("weights_of_she", "in_per_cent")[1] == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
-    assert page.told("masked_softmax", "unstable_softmax")[1] == MISTAKES["unstable_softmax"].hints[0]
+    assert (
+        page.symptom_and_reply("weights_of_she", "in_per_cent")[1]
+        == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+    )
+    assert page.symptom_and_reply("masked_softmax", "unstable_softmax")[1] == MISTAKES["unstable_softmax"].hints[0]
 
 
 def test_the_page_is_one_file_without_a_network(of_class):
@@ -365,7 +368,7 @@ def twelve(tmp_path_factory):
     for name, file, content in made_up_class.files():
         (folder / name).mkdir(exist_ok=True)
         (folder / name / file).write_bytes(content)
-    return report.made(folder, jobs=2)
+    return report.make_report(folder, jobs=2)
 
 
 # What becomes of 2.1, 2.2 and 2.3, and the vote; of 1.3.
@@ -409,7 +412,7 @@ def test_twelve_students_with_eighteen_files_are_twelve_rows(twelve):
 
 
 def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twelve):
-    first = page.discussed(twelve)
+    first = page.first_to_discuss(twelve)
     assert [one["heading"] for one in first] == [
         f"4 of 12 students · Exercise {N['softmax']} Softmax",
         f"3 of 12 students · Exercise {N['attention_scores']} Scores",
@@ -437,7 +440,7 @@ def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twe
     ],
 )
 def test_files_are_one_students_where_their_paths_say_so(paths, students):
-    paths = [path.format(named("vectorized").name).replace("02", N["vectorized"]) for path in paths]
+    paths = [path.format(find_notebook("vectorized").name).replace("02", N["vectorized"]) for path in paths]
     found = [submissions.Submission(i, Path(path), path, [], N["vectorized"]) for i, path in enumerate(paths)]
     whose = submissions._whose(found, [Path(path) for path in paths], False)
     assert len({name or i for i, name in enumerate(whose)}) == students
@@ -451,9 +454,11 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
 
     Some rename the answer in a file without ids, and some editors begin a file with a mark of the order of bytes.
     """
-    course([named("vectorized")], tmp_path)
+    course([find_notebook("vectorized")], tmp_path)
     handout = json.loads(
-        (tmp_path / "source" / named("vectorized").name / named("vectorized").built.name).read_text("utf-8")
+        (tmp_path / "source" / find_notebook("vectorized").name / find_notebook("vectorized").built.name).read_text(
+            "utf-8"
+        )
     )
     code = [cell for cell in handout["cells"] if cell["cell_type"] == "code"]
     stub = next(
@@ -469,7 +474,7 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
     loud = {"cell_type": "code", "metadata": {}, "source": "raise ValueError('an experiment')"}
 
     def write(who, cells):
-        target = tmp_path / "submitted" / who / named("vectorized").name / "my 02 (1).ipynb"
+        target = tmp_path / "submitted" / who / find_notebook("vectorized").name / "my 02 (1).ipynb"
         target.parent.mkdir(parents=True)
         target.write_text(json.dumps({"cells": cells}), encoding="utf-8")
 
@@ -481,10 +486,10 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
     write("dora", [cell for cell in handout["cells"] if cell is not stub])
     renamed = json.loads(json.dumps([helper, *handout["cells"]]).replace("my_softmax", "soft"))
     write("eda", [{name: x for name, x in cell.items() if name != "id"} | {"metadata": {}} for cell in renamed])
-    marked = tmp_path / "submitted" / "fay" / named("vectorized").name / "my 02.ipynb"
+    marked = tmp_path / "submitted" / "fay" / find_notebook("vectorized").name / "my 02.ipynb"
     marked.parent.mkdir(parents=True)
     marked.write_text(json.dumps({"cells": [helper, *handout["cells"]]}), encoding="utf-8-sig")
-    made = report.made(tmp_path)
+    made = report.make_report(tmp_path)
     who = {one.which: one.shown.partition("/")[0] for one in made.submissions}
     found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == N["softmax"]}
     named_so = (["unstable_softmax"], "")
@@ -559,7 +564,7 @@ def test_a_right_answer_in_an_odd_place_is_right(tmp_path):
         own = [{"cell_type": "code", "id": f"own-{i}", "metadata": {}, "source": cell} for i, cell in enumerate(below)]
         notebook["cells"][place + 2 : place + 2] = own
         (tmp_path / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
-    made = report.made(tmp_path)
+    made = report.make_report(tmp_path)
     name = {one.which: Path(one.shown).stem for one in made.submissions}
     found = {(name[row["which"]], row["number"]): row["state"] for row in made.judged}
     assert {odd: found[odd, TASKS[exercise].number] for odd, (*_, exercise) in ODD.items()} == dict.fromkeys(
@@ -582,10 +587,10 @@ def test_the_command_prints_and_writes(tmp_path):
 
 def test_what_cannot_be_reported_says_why(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: unpack"):
-        report.made(tmp_path)
+        report.make_report(tmp_path)
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(OSError, match=r"runs on Linux only, here is win32.+ Fix: .+ container"):
-        report.made(tmp_path)
+        report.make_report(tmp_path)
 
 
 # --- what comes back from a copy

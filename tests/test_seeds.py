@@ -24,7 +24,7 @@ from attnlib.torch_layers import KVCache, MultiHeadAttention
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
 from tools.numbering import numbers
-from tools.series import named
+from tools.series import find_notebook
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
@@ -32,7 +32,7 @@ NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 @cache
 def printed(name):
     """Return all that the cells of a notebook print, with runs of blanks as one."""
-    notebook = nbformat.read(named(name).built, as_version=4)
+    notebook = nbformat.read(find_notebook(name).built, as_version=4)
     texts = [
         output.get("text") or output.get("data", {}).get("text/plain", "")
         for cell in notebook.cells
@@ -682,7 +682,7 @@ def test_the_best_without_order_leaves_the_own_token_out(places, letters, best):
 @pytest.mark.parametrize("whose", ["ours", "the reader's"])
 def test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else(seed, whose, capsys):
     """Lesson train_and_look says so of its own training, from seed 0, and of these."""
-    source = named("multi_head").source
+    source = find_notebook("multi_head").source
     names, (solution,) = (
         {},
         [code for _, number, code in exercises(read_source(source)) if number == numbers()["MultiHeadAttention"]],

@@ -20,7 +20,7 @@ from lite.reader import AT_ONCE, MISTAKES, WRITTEN, Reader
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.numbering import numbers
-from tools.series import named
+from tools.series import find_notebook
 
 NEEDS = "the model is not installed: make real-decoder"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason=NEEDS)
@@ -56,7 +56,7 @@ def model():
 def test_a_small_llama_gives_the_logits_of_transformers(tmp_path, seed):
     said = small_llama.settings()
     path = small_llama.write(tmp_path / "small.gguf", said, small_llama.tensors(said, seed))
-    settings, weights = smollm.read(path, sha256=None)
+    settings, weights = smollm.read_model(path, sha256=None)
     reference, ours = in_transformers(settings, weights, attn_implementation="eager"), smollm.load(path, sha256=None)
     theirs = small_llama.logits(reference, ours.tokens(TEXT))
     assert theirs.std() > 0.3 and np.abs(ours.logits(TEXT) - theirs).max() < 1e-4
@@ -68,7 +68,7 @@ def test_a_small_llama_gives_the_logits_of_transformers(tmp_path, seed):
 @pytest.mark.slow
 @needs_model
 def test_the_model_gives_the_logits_of_transformers(model):
-    reference = in_transformers(*smollm.read())
+    reference = in_transformers(*smollm.read_model())
     rng = np.random.default_rng(0)
     drawn = [model.tokenizer.decode(rng.integers(20, 40_000, 20).tolist()) for _ in range(3)]
     for text in (*PROMPTS, *drawn):
@@ -132,7 +132,7 @@ def test_keys_need_not_be_repeated(babbler):
 
 
 def test_the_solutions_of_notebook_11_speak(babbler):
-    source = named("one_token_at_a_time").source
+    source = find_notebook("one_token_at_a_time").source
     names = {"np": np, "al": al, "attention": al.scaled_dot_product_attention}
     for _, number, solution in exercises(read_source(source)):
         if number in (numbers()["decode_step"], numbers()["grouped_attention"]):
@@ -162,7 +162,7 @@ def test_with_drafts_it_writes_what_it_writes_without(babbler, length):
 
 def test_the_solution_of_notebook_11_and_its_mistakes_speculate(babbler):
     """In the loop every mistake spoils a text, or costs passes; the one that returns nothing is stopped."""
-    source = named("one_token_at_a_time").source
+    source = find_notebook("one_token_at_a_time").source
     names, texts = {}, [babbler.write(prompt, 24) for prompt in TWICE]
     (solution,) = (code for _, number, code in exercises(read_source(source)) if number == numbers()["accept_draft"])
     exec(solution, names)
@@ -397,7 +397,7 @@ def test_what_the_model_says(model):
 def test_the_first_page_reads_token_by_token_and_keeps_the_map_of_every_head(babbler):
     reader, own = Reader(babbler, TEXT), babbler.shape.d_k
     n, reading = len(reader.words), reader.reading(own)
-    assert [reading.read() for _ in range(n)] == [*range(1, n + 1)] and reading.left() == 0
+    assert [reading.read_next() for _ in range(n)] == [*range(1, n + 1)] and reading.count_left() == 0
     assert "".join(reader.words) == TEXT and reader.reading(own) is reading  # nothing is read twice
     for d_k in (own, 4, 4096):  # another divisor for the heads that are looked at alone
         q, k = heads_of(babbler, TEXT)
@@ -446,7 +446,7 @@ def test_what_two_sentences_begin_with_is_read_once(babbler, text):
     second = Reader(babbler, text, first)
     same = zip(first.numbers, second.numbers[:-1], strict=False)
     shared = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], same)))
-    assert second.reading(own).left() == len(second.numbers) - shared
+    assert second.reading(own).count_left() == len(second.numbers) - shared
     ours, expected = second.whole(own), fresh.whole(own)
     assert ours.text() == expected.text() and ours.loss() == pytest.approx(expected.loss(), abs=1e-5)
     assert np.allclose(ours.weights(), expected.weights(), atol=1e-6)

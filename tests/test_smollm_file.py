@@ -42,7 +42,7 @@ def read_by_gguf(path):
 
 
 def test_the_three_kinds_of_numbers_are_read_as_gguf_reads_them(small):
-    ours, theirs = smollm.read(small, sha256=None)[1], read_by_gguf(small)
+    ours, theirs = smollm.read_model(small, sha256=None)[1], read_by_gguf(small)
     assert ours.keys() == theirs.keys() and len(ours) == 20
     for name, w in ours.items():
         assert w.dtype == np.float32 and w.shape == theirs[name].shape and np.array_equal(w, theirs[name]), name
@@ -51,7 +51,7 @@ def test_the_three_kinds_of_numbers_are_read_as_gguf_reads_them(small):
 @pytest.mark.slow
 @needs_model
 def test_the_whole_model_is_read_as_gguf_reads_it():
-    (settings, ours), theirs = smollm.read(), read_by_gguf(smollm.find())
+    (settings, ours), theirs = smollm.read_model(), read_by_gguf(smollm.find())
     assert ours.keys() == theirs.keys() and sum(w.size for w in ours.values()) == 134_515_008
     for name, w in ours.items():
         assert np.array_equal(w, theirs[name]), name

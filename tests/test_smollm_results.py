@@ -15,7 +15,7 @@ from attncourse import check, smollm
 from attncourse.model_files import DATA, stored
 from attncourse.smollm import results
 from tools import measures
-from tools.record_results import rounded
+from tools.record_results import round_for_json
 
 NEEDS = "the model is not installed: make real-decoder"
 RESULTS = stored("smollm_results")
@@ -266,7 +266,7 @@ def same(fresh, kept, tolerance=2e-3):
     ],
 )
 def test_a_mistake_comes_out_again(speaker, name):
-    fresh = rounded(measures.mistakes(speaker, names=[name]))
+    fresh = round_for_json(measures.mistakes(speaker, names=[name]))
     assert same(fresh, {name: smollm.recorded("mistakes")[name]})
 
 
@@ -293,11 +293,13 @@ def test_without_a_mask_a_prompt_read_token_by_token_gives_the_healthy_text(spea
 @pytest.mark.parametrize("d_k", [1, 64, 4096])
 def test_a_stop_comes_out_again(speaker, d_k):
     at = results.STOPS.index(d_k)
-    fresh = rounded(measures.stops_of(speaker, smollm.BLANK, watched=(" Mary", " John"), d_ks=(d_k,)))["stops"][0]
+    fresh = round_for_json(measures.stops_of(speaker, smollm.BLANK, watched=(" Mary", " John"), d_ks=(d_k,)))["stops"][
+        0
+    ]
     kept = stored("smollm_stops")["blank"]["stops"][at]
     del kept["loss"]
     assert same(fresh, kept)
-    assert same(rounded(measures.sharpness(speaker, d_ks=(d_k,))), smollm.recorded("sharpness")[at : at + 1])
+    assert same(round_for_json(measures.sharpness(speaker, d_ks=(d_k,))), smollm.recorded("sharpness")[at : at + 1])
 
 
 def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
@@ -315,7 +317,7 @@ def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
 @pytest.mark.slow
 @needs_model
 def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
-    assert same(rounded(measures.name_arrives(speaker)), smollm.recorded("name_arrives"))
+    assert same(round_for_json(measures.name_arrives(speaker)), smollm.recorded("name_arrives"))
     text = "When Mary and John went to the store, Mary gave a drink to"
     assert speaker.maps(text, [results.NAME_HEAD])[results.NAME_HEAD][-1, 3] == pytest.approx(0.66, abs=0.005)
     layer = speaker.maps(smollm.BLANK, [measures.AGAINST])[measures.AGAINST]
@@ -325,7 +327,7 @@ def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
 @pytest.mark.slow
 @needs_model
 def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
-    assert same(rounded(measures.parked_prompts(speaker)), smollm.recorded("parked_prompts"))
+    assert same(round_for_json(measures.parked_prompts(speaker)), smollm.recorded("parked_prompts"))
     for share in (0.05, 0.2):  # from where on a vector counts as long decides little
         monkeypatch.setattr(results, "LONG", share)
         for prompt in smollm.TRIED[3:6]:  # a second place to park; nothing but such places; vectors of 0.06
@@ -343,7 +345,8 @@ def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
 def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
     names = "counting", "a copy"
     assert same(
-        rounded(measures.guesses(speaker, names=names)), {name: smollm.recorded("guesses")[name] for name in names}
+        round_for_json(measures.guesses(speaker, names=names)),
+        {name: smollm.recorded("guesses")[name] for name in names},
     )
     for prompt, length in ((smollm.TEXTS["code"], 2), ("Row, row, row your boat, gently down the", 15)):
         assert smollm.speculate(speaker, prompt, 32, length)[0] == speaker.write(prompt, 32)
@@ -353,23 +356,24 @@ def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
 
 @needs_model
 def test_other_measures_come_out_again(speaker):
-    assert same(rounded(measures.sinks(speaker)), smollm.recorded("sinks"))
-    assert same(rounded(measures.warmer(speaker)), smollm.recorded("warmer"))
-    assert same(rounded(measures.sayings(speaker)), smollm.recorded("sayings"))
+    assert same(round_for_json(measures.sinks(speaker)), smollm.recorded("sinks"))
+    assert same(round_for_json(measures.warmer(speaker)), smollm.recorded("warmer"))
+    assert same(round_for_json(measures.sayings(speaker)), smollm.recorded("sayings"))
     assert np.abs(smollm.every_map(speaker)[1] - smollm.every_map()[1]).max() < 2e-3
     fresh = measures.chunks(speaker, sizes=(50,))
-    assert fresh["50"] < 3e-4 and rounded(fresh)["spread"] == smollm.recorded("chunks")["spread"]
+    assert fresh["50"] < 3e-4 and round_for_json(fresh)["spread"] == smollm.recorded("chunks")["spread"]
     told = measures.through_tiles(speaker, block=5)
     assert told["writes"] == smollm.recorded("through_tiles")["writes"] == smollm.recorded("mistakes")["none"]["writes"]
     assert told["logits"] < 3e-4
     assert same(
-        rounded(measures.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.recorded("blanks") if stop["d_k"] == 64]
+        round_for_json(measures.blanks(speaker, d_ks=(64,))),
+        [stop for stop in smollm.recorded("blanks") if stop["d_k"] == 64],
     )
-    fresh = rounded(measures.windows(speaker, widths=(8,), firsts=(0, 1)))
+    fresh = round_for_json(measures.windows(speaker, widths=(8,), firsts=(0, 1)))
     assert same(fresh, [*smollm.recorded("windows")[:2], smollm.recorded("windows")[-1]])
-    fresh = rounded(measures.windows_apart(speaker, widths=(8,), names=["alice"]))
+    fresh = round_for_json(measures.windows_apart(speaker, widths=(8,), names=["alice"]))
     assert same(fresh, {"alice": smollm.recorded("windows_apart")["alice"][:1]})
-    assert same(rounded(measures.second_copy(speaker, range(2))), smollm.recorded("copying")["losses"][:2], 5e-3)
+    assert same(round_for_json(measures.second_copy(speaker, range(2))), smollm.recorded("copying")["losses"][:2], 5e-3)
 
 
 GAPS = r"""

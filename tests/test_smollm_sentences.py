@@ -14,7 +14,7 @@ from lite import first_page
 from lite.reader import MISTAKES, Reader
 from tools import measures
 from tools import record_sentences as made
-from tools.series import named
+from tools.series import find_notebook
 
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
 STORED = {s["id"]: json.loads((made.FOLDER / f"{s['id']}.json").read_text("utf-8")) for s in made.SENTENCES}
@@ -52,7 +52,7 @@ def test_a_sentence_is_small_and_whole():
 
 def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     for id, item in STORED.items():
-        cited = made.cited(item["line"])
+        cited = made.parse_citations(item["line"])
         assert cited, id
         for layer, head, query, key in cited:
             row = weights(item, layer, head, query)
@@ -71,7 +71,7 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     for id in ("mary", "john", "trophy"):  # lesson start_here shows the same head
         assert STORED[id]["start"][:2] == [*NAME_HEAD]
     line, without = STORED["mary"]["line"], smollm.recorded("name_arrives")["blank"]["without"]
-    assert [*measures.AGAINST, 13, 1] in map(list, made.cited(line))
+    assert [*measures.AGAINST, 13, 1] in map(list, made.parse_citations(line))
     said = [f"{without['24.1']:.2f}", f"{first['mary'][1]:.2f}", f"{without['25.5']:.2f}"]
     assert re.findall(r"\b0\.\d\d", line) == said  # the rest is computed on the page
     for id, name in (("mary", " Mary"), ("john", " John")):  # too sharp, right, too pale, of the whole model
@@ -95,7 +95,7 @@ def test_the_kinds_of_heads_are_those_that_notebook_13_finds():
     for kind in kinds.values():
         assert (
             kind["line"].startswith(f"{len(kind['heads'])} heads ")
-            and f"read/{named('it_speaks').name}.html#" in kind["line"]
+            and f"read/{find_notebook('it_speaks').name}.html#" in kind["line"]
         )
     # and in the sentences of the page they do so, where there is something to copy and to park on
     for id, last in (("chat", 6), ("red", 4)):
@@ -127,7 +127,7 @@ def test_weights_are_the_models_to_a_hundredth(speaker, sentence):
         for d_k in made.STOPS:  # and wherever the slider stands, nothing is far off
             assert np.abs(weights(item, layer, head, query, d_k) - al.softmax(row / d_k**0.5)).max() < 0.02
     reading = Reader(speaker, sentence["text"]).whole()
-    assert same(made.done(reading, sentence), item)
+    assert same(made.outcome_of(reading, sentence), item)
 
 
 def same(fresh, stored):
@@ -143,7 +143,7 @@ def test_another_model_says_what_is_stored(speaker):
     (mary,) = (s for s in made.SENTENCES if s["id"] == "mary")
     reader, item = Reader(speaker, mary["text"]), STORED["mary"]
     for d_k in (1, 64, 1024):
-        assert same(made.done(reader.whole(d_k), mary), item["stops"][made.STOPS.index(d_k)]), d_k
+        assert same(made.outcome_of(reader.whole(d_k), mary), item["stops"][made.STOPS.index(d_k)]), d_k
     for name in MISTAKES:
-        fresh, stored = made.done(reader.whole(mistake=name), mary), item["mistakes"][name]
+        fresh, stored = made.outcome_of(reader.whole(mistake=name), mary), item["mistakes"][name]
         assert same(fresh, stored) and fresh["loss"] == pytest.approx(stored["loss"], abs=0.02), name

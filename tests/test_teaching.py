@@ -13,7 +13,7 @@ from tools import plans, teaching
 from tools.build_notebooks import read_source
 from tools.plans import bold, rows
 from tools.report.notebooks import key
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
@@ -115,7 +115,9 @@ def test_sessions_take_the_minutes_of_the_readme_and_of_the_exercises(number, no
 
 def test_the_parts_of_notebook_10_take_the_minutes_of_their_puzzles():
     text = "\n".join(
-        cell.source for cell in read_source(named("program_a_head").source).cells if cell.cell_type == "markdown"
+        cell.source
+        for cell in read_source(find_notebook("program_a_head").source).cells
+        if cell.cell_type == "markdown"
     )
     parts = re.split(r"^## [ABC] · ", text, flags=re.MULTILINE)[1:]
     A, B, C = (sum(map(int, re.findall(r"\*(\d+)\s+minutes,", part))) for part in parts)
@@ -129,12 +131,12 @@ def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):
 
 
 def test_the_tables_are_those_of_the_words_and_of_the_notebooks():
-    assert teaching.written(GUIDE) == GUIDE, "Fix: python -m tools.teaching"
+    assert teaching.fill_tables(GUIDE) == GUIDE, "Fix: python -m tools.teaching"
     assert teaching.votes() == SHEET, "Fix: python -m tools.teaching"
 
 
 def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(number, notebook):
-    said = teaching.worded(next(entry for entry in SERIES if entry.number == number))
+    said = teaching.words_by_question(next(entry for entry in SERIES if entry.number == number))
     for name in notebook.questions:
         assert set(said[name]) == {"asked", *PREDICTIONS[name].options}, name
         assert not teaching.REPLIES["questions"][name].items() & teaching.options(SOURCES[number])[name].items(), name

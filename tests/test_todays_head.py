@@ -201,7 +201,7 @@ def test_heads_share_keys_and_values_as_in_torch(notebook):
 
 def test_what_turns_in_torch_is_rope(notebook):
     x = np.random.default_rng(0).normal(size=(2, 9, 32))
-    assert np.allclose(previous_letter.turned(torch.from_numpy(x)).numpy(), notebook["rotated"](x), atol=1e-6)
+    assert np.allclose(previous_letter.rotate(torch.from_numpy(x)).numpy(), notebook["rotated"](x), atol=1e-6)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from attncourse.lessons.two_texts import translators
 from attnlib.torch_layers import MultiHeadAttention
 from tools.build_notebooks import code_between
 from tools.record_results import causal_between, cells_of_the_translator
-from tools.series import chosen
+from tools.series import select_notebooks
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_a_letter_that_the_model_does_not_know_is_named():
 
 
 def test_what_try_it_offers_can_be_written():
-    (notebook,) = chosen(["two_texts"])
+    (notebook,) = select_notebooks(["two_texts"])
     told = " ".join(notebook.source.read_text("utf-8").split("# ## Try it")[1].split("**Remember.**")[0].split("\n#"))
     offered = re.findall(r"\[\"(.+?)\"\]", told) + re.findall(r"\*(25 [^*]+)\*", told)
     texts = [" ".join(text.split()) for text in offered]

@@ -22,7 +22,7 @@ from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.report.notebooks import series
-from tools.series import REPLIES, SERIES, named
+from tools.series import REPLIES, SERIES, find_notebook
 
 TESTS = Path(__file__).parent
 
@@ -230,7 +230,7 @@ HEADS = np.random.default_rng(0).normal(size=(3, 5, 4))
 SIZES = {"n_q": 3, "n_k": 5, "h": 6, "g": 3, "d_k": 4, "Q": Q, "K": K, "heads": HEADS}
 MODULES = {"al": al, "convoy": convoy, "smollm": smollm, "torch": torch, "SENTENCE": SENTENCE}
 NOTEBOOKS = series(TESTS.parent / "notebooks")
-ONE_LAYER = re.search(r"1 layer\(s\): accuracy (0\.\d+)", named("train_and_look").built.read_text("utf-8"))[1]
+ONE_LAYER = re.search(r"1 layer\(s\): accuracy (0\.\d+)", find_notebook("train_and_look").built.read_text("utf-8"))[1]
 RESULTS = {"smollm_results": stored("smollm_results"), "one_layer": float(ONE_LAYER)}
 
 

@@ -23,15 +23,15 @@ GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
 STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
-# Where the words about a result end, and those about what comes next begin.
-ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)  # cells for the reader's hands
+# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result.
+ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
 EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
 WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'
 FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
 
 
-def asked(cells, run=None):
+def answer_by_clicks(cells, run=None):
     """Return the cells of a page: no guesses to write, but options to click; behind a fold what answers a question.
 
     What stands before and after a cell as HTML is in its metadata, under "around". An exercise in code has one link to
@@ -45,20 +45,22 @@ def asked(cells, run=None):
         if recall and recall[1] in RECALLS:
             cells.pop(0)
             questions = RECALLS[recall[1]].questions
-            found += offered(cell, {f"{recall[1]}-{i}": question for i, question in enumerate(questions, 1)})
+            found += option_buttons(cell, {f"{recall[1]}-{i}": question for i, question in enumerate(questions, 1)})
         elif cells and cells[0].cell_type == "code" and GUESS.match(cells[0].source):
             end = next(i for i, later in enumerate(cells) if ASKS.match(later.source))
             name, between = ASKS.match(cells[end].source)[1], cells[1:end]
             cells = cells[end + 1 :]
             shown, cells = about_the_result(cells)
-            found += offered(cell, {name: PREDICTIONS[name]}, fold_of(name))
-            found += asked([without(one, outputs=True) for one in between], run)  # 8.1 stands before the result
-            found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
+            found += option_buttons(cell, {name: PREDICTIONS[name]}, fold_of(name))
+            found += answer_by_clicks(
+                [without(one, outputs=True) for one in between], run
+            )  # 8.1 stands before the result
+            found += fold_cells([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
         elif to_predict(cell):
             between = [cell, *takewhile(to_predict, cells)]
             shown, cells = about_the_result(cells[len(between) - 1 :])
             found += [without(one, outputs=True) for one in between]
-            found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, cell.id)
+            found += fold_cells([without(one, source=True) for one in between if one.get("outputs")] + shown, cell.id)
         elif (stub := STUB.match(cell.source)) and isinstance(exercise := checked_by(cells[0]), Number):
             cells.pop(0)
             found.append(text_cell(field(exercise, stub[1])))
@@ -101,7 +103,7 @@ def fold_of(name):
     return f"answer-{name.replace('_', '-')}"
 
 
-def offered(cell, questions, fold=""):
+def option_buttons(cell, questions, fold=""):
     """Return the text of a cell as cells in which the options of its questions, by name, are buttons."""
     texts, options = OPTIONS.split(cell.source), OPTIONS.findall(cell.source)
     if len(options) != len(questions):
@@ -147,7 +149,7 @@ def about_the_result(cells):
     while parts and not ("\n\n".join(words).count("```") % 2 == 0 and GOES_ON.search(parts[0])):
         words.append(parts.pop(0))
     if words and not parts:
-        words, parts = introduced(words, [cell.source for cell in takewhile(is_code, cells[1:])])
+        words, parts = split_introduction(words, [cell.source for cell in takewhile(is_code, cells[1:])])
     rest = copy.copy(cells[0]) | {"source": "\n\n".join(parts)}
     shown = [*shown, *([text_cell("\n\n".join(words))] if words else [])]
     return shown, ([nbformat.from_dict(rest)] if parts else []) + cells[1:]
@@ -158,7 +160,7 @@ def is_code(cell):
     return cell.cell_type == "code"
 
 
-def introduced(words, sources):
+def split_introduction(words, sources):
     """Return (the paragraphs about a result, those that introduce the code that follows).
 
     A view is introduced by the paragraph above it; other code by one that ends in a colon or a question, or if no other
@@ -175,7 +177,7 @@ def introduced(words, sources):
     return ([" ".join(told)] if told else []), [asks]
 
 
-def folded(cells, name):
+def fold_cells(cells, name):
     """Return cells behind one fold."""
     for place, cell in enumerate(cells):
         before = FOLD.format(fold_of(name)) if place == 0 else ""

@@ -21,7 +21,7 @@ from sphinx.cmd.build import main as sphinx
 
 from . import asked
 from .licence import licence_cell
-from .links import address, marked
+from .links import address, replace_marked
 from .numbering import render
 from .page import SCRIPT, STYLE, revive
 from .series import ROOT, SERIES
@@ -62,7 +62,7 @@ def page(notebook, lab, model):
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
     run = f"{lab}?path={notebook.built.name}" if lab and notebook.browser else None
-    built.cells = [*around(joined(asked.asked(shown, run))), licence_cell()]
+    built.cells = [*around(join_folded(asked.answer_by_clicks(shown, run))), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, run, lab, model)}{text}"
     for cell in built.cells:
@@ -81,7 +81,7 @@ def around(cells):
         yield from (part if part is cell else asked.text_cell(part) for part in (before, cell, after) if part)
 
 
-def joined(cells):
+def join_folded(cells):
     """Yield the cells; folded code that shows nothing goes into the fold that follows at once: one line to click."""
     above = []
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
@@ -131,13 +131,13 @@ def gather(folder, lab, model):
         nbformat.write(page(notebook, lab, model), folder / notebook.built.name)
     if lab:
         index = folder / "index.md"
-        index.write_text(marked(index.read_text("utf-8"), "run", RUN), "utf-8")
+        index.write_text(replace_marked(index.read_text("utf-8"), "run", RUN), "utf-8")
     start = SERIES[0]
     notation = inward(render(start.source.read_text("utf-8")), f"notebooks/{start.built.name}").split(
         "\n# ## Notation\n"
     )[1]
     glossary = folder / "glossary.md"
-    text = marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
+    text = replace_marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
     glossary.write_text(text, "utf-8")
     (folder / "static" / "og").mkdir(parents=True)
     for notebook in SERIES:

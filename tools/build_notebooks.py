@@ -25,7 +25,7 @@ from . import builds, links
 from .first_cells import first_cells
 from .moves import follow_the_order
 from .numbering import render
-from .series import ROOT, SERIES, chosen, named, tagged
+from .series import ROOT, SERIES, find_notebook, has_tag, select_notebooks
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -35,7 +35,7 @@ METADATA = {
 
 def read_source(path):
     """Return the notebook of a py:percent file and its first cells, without outputs, with ids made from the cells."""
-    notebook = copy.deepcopy(parsed(render(path.read_text("utf-8"))))
+    notebook = copy.deepcopy(parse_percent(render(path.read_text("utf-8"))))
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen, above, texts = {}, "top", 0
@@ -48,7 +48,9 @@ def read_source(path):
             above, texts = f"{digest}-{seen[digest]}", 0
         texts += cell.cell_type == "markdown"
         cell.id = f"{above}-text-{texts}" if texts else above  # so a changed sentence changes no id
-    badges, setup = (cell and nbformat.from_dict(cell) for cell in first_cells(named(path.stem), links.address()))
+    badges, setup = (
+        cell and nbformat.from_dict(cell) for cell in first_cells(find_notebook(path.stem), links.address())
+    )
     title, *others = notebook.cells
     notebook.cells = [*([badges] if badges else []), title, setup, *others]  # a reader wants the title first
     hide_answers(notebook)
@@ -56,7 +58,7 @@ def read_source(path):
 
 
 @functools.cache
-def parsed(text):
+def parse_percent(text):
     """Return the notebook of a py:percent text; a text is parsed once, since tests and tools read each many times."""
     return jupytext.reads(text, fmt="py:percent")
 
@@ -77,14 +79,14 @@ def hide_answers(notebook):
     asked = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            asked = tagged(cell, "predict", "solution")
+            asked = has_tag(cell, "predict", "solution")
         elif asked and not cell.source.startswith(("guess_", "predict.", "mine.")):
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
 def code_between(name, start, stop):
     """Return the code cells of a source from the cell that holds one heading to the one that holds another."""
-    cells = read_source(named(name).source).cells
+    cells = read_source(find_notebook(name).source).cells
     first, last = (next(i for i, cell in enumerate(cells) if heading in cell.source) for heading in (start, stop))
     return [cell.source for cell in cells[first:last] if cell.cell_type == "code"]
 
@@ -98,7 +100,7 @@ def keep_times(notebook, built):
     return notebook
 
 
-def covered(notebook):
+def hide_first_line(notebook):
     """Put an output without data in front of hidden ones: JupyterLab tells the first line of the first output."""
     for cell in notebook.cells:
         hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden")
@@ -113,13 +115,13 @@ def build(entry, fresh=False):
     changed = ["--fresh"] if fresh else builds.find_changes(entry.slug, notebook, built, ROOT)
     print(f"{entry.built.name}:", f"run, for {', '.join(changed)}" if changed else "outputs kept", flush=True)
     if not changed:
-        nbformat.write(covered(builds.copy_outputs(built, notebook)), entry.built)
+        nbformat.write(hide_first_line(builds.copy_outputs(built, notebook)), entry.built)
         return
     from . import execute  # matplotlib and more, only where something runs
 
     before = builds.sum_inputs(notebook, (), ROOT)
     imported = execute.execute_and_list(notebook)
-    nbformat.write(covered(keep_times(notebook, built)), entry.built)
+    nbformat.write(hide_first_line(keep_times(notebook, built)), entry.built)
     builds.write_entry(entry.slug, notebook, builds.read_built(entry.built), imported, before, ROOT)
 
 
@@ -129,7 +131,7 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="run them even where nothing has changed")
     given = parser.parse_args()
     follow_the_order()
-    for entry in chosen(given.prefixes):
+    for entry in select_notebooks(given.prefixes):
         build(entry, given.fresh)
     links.rewrite(links.address())  # the list in README
 

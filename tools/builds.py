@@ -40,7 +40,7 @@ def write_entry(name, notebook, built, imported, before, root):
     unused = list_unused({Path(file).resolve() for file in imported}, name, root)
     entries = read_entries(root)  # once more: another build may have written meanwhile
     entries[name] = sum_inputs(notebook, unused, root) | {"outputs": sum_outputs(built), "unused": " ".join(unused)}
-    if sum_inputs(notebook, (), root) != before:  # then nobody knows which of two was run
+    if sum_inputs(notebook, (), root) != before:  # they changed during the run, so the outputs may mix two states
         print(f"{name}: files were changed while it ran, so the next build runs it again")
         del entries[name]
     entries = {entry.slug: entries[entry.slug] for entry in SERIES if entry.slug in entries}

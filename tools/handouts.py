@@ -23,7 +23,7 @@ from .execute import execute
 from .licence import LICENCES, licence_cell
 from .links import outward
 from .report.notebooks import SOLUTION
-from .series import NOTEBOOKS, ROOT, chosen
+from .series import NOTEBOOKS, ROOT, select_notebooks
 
 # Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the call of its check.
 HEAD = re.compile(
@@ -66,12 +66,12 @@ def exercises(notebook):
     """Return (place of the stub, number, solution) of every exercise: text, stub, check, solution in this order."""
     found = []
     for i, cell in enumerate(notebook.cells):
-        if build.tagged(cell, "exercise"):
+        if build.has_tag(cell, "exercise"):
             head = HEAD.search(cell.source)
             assert head, f"goal, minutes, difficulty: {cell.source[:80]}"
             stub, check, solution = notebook.cells[i + 1 : i + 4]
             assert [stub.cell_type, check.cell_type] == ["code", "code"] and CHECK.fullmatch(check.source), check.source
-            folded = build.tagged(solution, "solution") and SOLUTION.fullmatch(solution.source)
+            folded = build.has_tag(solution, "solution") and SOLUTION.fullmatch(solution.source)
             assert folded, f"no folded solution: {solution.source[:80]}"
             found.append((i + 1, f"{head[1]}.{head[2]}", folded[1]))
     return found
@@ -82,7 +82,7 @@ def student(source, for_nbgrader=False):
     notebook = build.read_source(source)
     if for_nbgrader:
         grade(notebook)
-    notebook.cells = [cell for cell in notebook.cells if not build.tagged(cell, "solution")]
+    notebook.cells = [cell for cell in notebook.cells if not build.has_tag(cell, "solution")]
     for cell in notebook.cells:
         cell.source = outward(re.sub(r"\s*The solution is folded below\.", "", cell.source))
     notebook.cells.append(licence_cell())
@@ -102,7 +102,7 @@ def grade(notebook):
         check.source = GRADED.format(room=ROOMS.get(module, ""), module=module, check=check.source)
 
 
-def solved(source):
+def execute_solutions(source):
     """Return the executed notebook with each solution in its stub, and the verdicts in order."""
     notebook = build.read_source(source)
     checks = []
@@ -138,7 +138,7 @@ def write_solved(notebook, target):
         built.cells.append(licence_cell())
         nbformat.write(built, target)
         return
-    handout, verdicts = solved(notebook.source)
+    handout, verdicts = execute_solutions(notebook.source)
     wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]
     if wrong:
         raise SystemExit(f"{target.name}: a solution does not pass its check:\n" + "\n".join(wrong))
@@ -164,7 +164,7 @@ def main():
     parser.add_argument("kind", choices=["student", "solved", "nbgrader"])
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
     arguments = parser.parse_args()
-    notebooks, folder = chosen(arguments.prefixes), ROOT / f"_{arguments.kind}"
+    notebooks, folder = select_notebooks(arguments.prefixes), ROOT / f"_{arguments.kind}"
     if arguments.kind == "nbgrader":
         course(notebooks, folder)
         return

@@ -23,8 +23,8 @@ from .links import address
 from .numbering import render
 from .page import markdown
 from .report.notebooks import key
-from .series import REPLIES, ROOT, SERIES, named, tagged
-from .slides import coloured, in_reveal, shown
+from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
+from .slides import highlight_code, in_reveal, output_html
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
@@ -58,7 +58,7 @@ class Slide(NamedTuple):
         )
 
 
-def joined(opening, first, *rest):
+def join_opening(opening, first, *rest):
     """Return the slides of a notebook. A question without a picture stands above what the first one prints."""
     if opening.picture or first.question or first.kind or FIGURE in first.picture:
         return [opening, first, *rest]
@@ -96,7 +96,7 @@ class Chapter:
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
         self.sections = plans.sections(self.cells)
-        self.said = plans.said(guide, number)
+        self.said = plans.words_to_say(guide, number)
 
     def notes(self, heading):
         """Return what is said at each slide of a heading, "" for the opening."""
@@ -106,10 +106,10 @@ class Chapter:
     def picture(self, cell, shows=None):
         """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
-        code = coloured(code) if tagged(cell, "slide-code") else ""
+        code = highlight_code(code) if has_tag(cell, "slide-code") else ""
         pictures = [output for output in cell.get("outputs", []) if not shows or "image/png" in output.get("data", {})]
         words = markdown(shows) if shows else ""
-        return terminal(cell, code + words + "".join(shown(output, "") for output in pictures))
+        return terminal(cell, code + words + "".join(output_html(output, "") for output in pictures))
 
     def opening(self, before, answers):
         """Return the slide that leads from the notebook before to this one: its question, then its picture.
@@ -119,7 +119,7 @@ class Chapter:
         notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        shows = "".join(self.picture(cell) for cell in self.sections[""] if tagged(cell, "slide"))
+        shows = "".join(self.picture(cell) for cell in self.sections[""] if has_tag(cell, "slide"))
         parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
@@ -131,16 +131,16 @@ class Chapter:
         """Return the slides of a section, each with what is said at it."""
         cells = plans.section(self.sections, heading, self.notebook.name)
         notes, head = self.notes(heading), f"{self.notebook.number} · {heading}"
-        if tagged(cells[0], "exercise"):
+        if has_tag(cells[0], "exercise"):
             return [self.exercise(heading, head, notes[0])]
         found, entries = [], TOLD["slides"].get(f"{self.notebook.slug} · {heading}", [])
-        pictured = plans.pictured(cells)
+        pictured = plans.slide_cells(cells)
         for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
             question, asked = plans.question_of(cell, cells)
             told, question = vote(asked) if asked else "", markdown(entry.get("asks") or question)
             if asked:
                 question = question.replace(f"<li><strong>{asked.right}</strong>", RIGHT.format(asked.right))
-            kind, shown = ("again", plans.pictured(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
+            kind, shown = ("again", plans.slide_cells(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture = self.picture(shown, entry.get("shows"))
             if question and ALIVE in picture:
@@ -164,7 +164,7 @@ def cover(plan):
     return Slide(f"attnlib · {plan.title}", words, notes=notes, minutes=minutes(plan.steps[0], plan))
 
 
-def told(chapters, plan, home):
+def last_slide(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
     last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
@@ -176,7 +176,7 @@ def at_home(plan, home):
     """Return what a listener can do next, and where: the plan's homework, and an address to copy."""
     own = f'<a href="{home}">your own sentence</a>' if home else f"your own sentence, in notebook {SERIES[0].number}"
     own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
-    speaks = named("it_speaks")
+    speaks = find_notebook("it_speaks")
     return (
         f"**At home:** see where the same model looks in {own}. Then {plan.homework}. A check "
         f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
@@ -192,7 +192,7 @@ def public():
 def slides(name, home=None):
     """Return the Plan of a name, and its slides; `home` is the page where one types a sentence."""
     guide = plans.GUIDE.read_text("utf-8")
-    plan = plans.read(guide, name)
+    plan = plans.plan_of(guide, name)
     chapters = {step.number: Chapter(guide, step.number) for step in plan.steps if step.number}
     rows = [
         [slide for heading in step.headings for slide in chapters[step.number].slides(heading)]
@@ -205,10 +205,10 @@ def slides(name, home=None):
     for step, row in zip(plan.steps, rows, strict=False):
         if step.number and step.number not in opened:
             opened.add(step.number)
-            row = joined(chapters[step.number].opening(before, answers), *row)
+            row = join_opening(chapters[step.number].opening(before, answers), *row)
             before = chapters[step.number]
         found += [slide._replace(minutes=minutes(step, plan)) for slide in row]
-    return plan, [*found, told(chapters.values(), plan, home)]
+    return plan, [*found, last_slide(chapters.values(), plan, home)]
 
 
 def deck(name, home=None):

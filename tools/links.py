@@ -79,7 +79,7 @@ def outward(text, root=ROOT):
     return text.replace("](../", f"](https://github.com/{where.repo}/blob/{where.branch}/")
 
 
-def checked(repo, branch="main"):
+def check_address(repo, branch="main"):
     """Return the Address of two words that somebody typed, or end with what is wrong with them."""
     if not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*/(?!\.)[\w.-]+(?<!\.git)", repo, re.ASCII):
         sys.exit(f"REPO must be owner/name as GitHub spells it, without https:// and .git; it is {repo!r}. {EXAMPLE}")
@@ -88,7 +88,7 @@ def checked(repo, branch="main"):
     return Address(repo, branch)
 
 
-def marked(text, name, content):
+def replace_marked(text, name, content):
     """Return a text whose part between <!-- name --> and <!-- /name --> is replaced."""
     pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->\n)"
     return re.sub(pattern, lambda _: content, text, count=1, flags=re.DOTALL)
@@ -115,10 +115,10 @@ def commands(where):
 
 def readme(text, where):
     words = where.words(SERIES[0].name) if where else {}
-    text = marked(text, "badges", BADGES.format(**words) if where else UNSET)
-    text = marked(text, "open", OPEN.format(**words) if where else "")
-    text = marked(text, "commands", commands(where))
-    return marked(text, "series", parts())
+    text = replace_marked(text, "badges", BADGES.format(**words) if where else UNSET)
+    text = replace_marked(text, "open", OPEN.format(**words) if where else "")
+    text = replace_marked(text, "commands", commands(where))
+    return replace_marked(text, "series", parts())
 
 
 def pyproject(text, where):
@@ -158,7 +158,7 @@ def rewrite(where, root=ROOT):
 
 
 def main(repo="", branch=""):
-    where = checked(repo, branch or "main") if repo else address()
+    where = check_address(repo, branch or "main") if repo else address()
     if where is None:
         sys.exit(f"this copy has no public address yet, so it must be said. {EXAMPLE}")
     print(f"{where.repo}, branch {where.branch}: {len(rewrite(where))} files written")

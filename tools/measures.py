@@ -44,7 +44,7 @@ FIRST_WORD = 17  # before it stand the control tokens
 MEASURES = {}
 
 
-def kept(function):
+def store_result(function):
     """Have a function's result stored under its name."""
     return MEASURES.setdefault(function.__name__, function)
 
@@ -73,7 +73,7 @@ def losses_with_the_cache(speaker):
     return losses_of
 
 
-@kept
+@store_result
 def mistakes(speaker, names=("none", *FAULTS)):
     """Return {mistake: {"loss" on three texts, "writes", "next": of the blank}}, "none" first."""
     rows = {}
@@ -87,7 +87,7 @@ def mistakes(speaker, names=("none", *FAULTS)):
     return rows
 
 
-@kept
+@store_result
 def sayings(speaker):
     """Return what it says to a question, and the next word of some beginnings: fluent is not right."""
     question = "What is attention in a transformer?"
@@ -99,7 +99,7 @@ def sayings(speaker):
     }
 
 
-@kept
+@store_result
 def chunks(speaker, sizes=(1, 7, 50)):
     """Return by how much logits differ if Alice is read in chunks with the cache, and not at once; and their spread."""
     numbers = speaker.tokens(texts.ALICE)
@@ -114,7 +114,7 @@ def chunks(speaker, sizes=(1, 7, 50)):
     return differences
 
 
-@kept
+@store_result
 def through_tiles(speaker, block=8):
     """Return what it writes through attention in tiles, and by how much its logits on Alice differ then."""
     other = speaker.using(attention=partial(tiled, block=block))
@@ -154,10 +154,10 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
     return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
 
 
-kept(reading)
+store_result(reading)
 
 
-@kept
+@store_result
 def guesses(speaker, names=tuple(texts.GUESSED)):
     """Return {name: {"same": is it greedy's text?, "passes": (drafted, accepted) of each pass behind the prompt}}."""
     guessed = {}
@@ -167,7 +167,7 @@ def guesses(speaker, names=tuple(texts.GUESSED)):
     return guessed
 
 
-@kept
+@store_result
 def packed_scores(speaker, prompts=(texts.BLANK, texts.EXCHANGED)):
     """Return {text: {words, layers, scores}}: those of `every_score` in base64, rows of 1, 2, ... n in float16."""
     found = {}
@@ -179,7 +179,7 @@ def packed_scores(speaker, prompts=(texts.BLANK, texts.EXCHANGED)):
     return found
 
 
-@kept
+@store_result
 def warmer(speaker, temperatures=TEMPERATURES):
     """Return what it writes after the beginning of a story at each temperature, as (temperature, text)."""
     return [(T, speaker.write(texts.STORY, 20, temperature=T, seed=1)) for T in temperatures]
@@ -194,7 +194,7 @@ def all_stops(speaker):
     return named
 
 
-@kept
+@store_result
 def sharpness(speaker, d_ks=STOPS):
     """Return for each d_k the loss on three texts, and of Alice's map the mean largest weight and entropy.
 
@@ -224,18 +224,18 @@ def _number(speaker, name):
     return speaker.tokenizer.encode(" " + name)[0]
 
 
-def _filled(speaker, blanks=texts.BLANKS):
+def _score_blanks(speaker, blanks=texts.BLANKS):
     right, other = fill_blanks(speaker, blanks).T
     return {"right": float(np.mean(right > other)), "probability": float(right.mean())}
 
 
-@kept
+@store_result
 def blanks(speaker, d_ks=STOPS, sentences=texts.BLANKS):
     """Return for each d_k how often the right name stands above the other, and its mean probability."""
-    return [{"d_k": d_k, **_filled(at_d_k(speaker, d_k), sentences)} for d_k in d_ks]
+    return [{"d_k": d_k, **_score_blanks(at_d_k(speaker, d_k), sentences)} for d_k in d_ks]
 
 
-@kept
+@store_result
 def name_heads(speaker):
     """Return which heads look at the right name from the last word, and what becomes of the blanks without them.
 
@@ -246,7 +246,7 @@ def name_heads(speaker):
         at = speaker.tokens(text).index(_number(speaker, name))
         for (layer, head), weights in speaker.maps(text).items():
             looking[layer - 1, head - 1] += weights[-1, at] / len(texts.BLANKS)
-    top = ranked(looking)[:5]
+    top = rank_heads(looking)[:5]
     rng, controls = np.random.default_rng(0), []
     others = [(layer, j) for layer in sorted({i for i, _ in top}) for j in range(1, 10) if (layer, j) not in top]
     for _ in range(3):
@@ -254,20 +254,20 @@ def name_heads(speaker):
     return {
         "weight on the right name": looking,
         "heads": top,
-        "all heads": _filled(speaker),
-        "without one": [_filled(speaker.using(without=[head])) for head in top],
-        "without all five": _filled(speaker.using(without=top)),
-        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in controls],
+        "all heads": _score_blanks(speaker),
+        "without one": [_score_blanks(speaker.using(without=[head])) for head in top],
+        "without all five": _score_blanks(speaker.using(without=top)),
+        "drawn": [{"heads": heads, **_score_blanks(speaker.using(without=heads))} for heads in controls],
     }
 
 
-def ranked(measure):
+def rank_heads(measure):
     """Return (layer, head), counted from 1, the largest measure first."""
     order = np.argsort(-np.asarray(measure), axis=None, kind="stable")
     return [(int(i) + 1, int(j) + 1) for i, j in zip(*np.unravel_index(order, np.shape(measure)), strict=True)]
 
 
-@kept
+@store_result
 def name_arrives(speaker):
     """Return what the layer of NAME_HEAD adds to the vector of the last word, along the directions of the two names.
 
@@ -327,7 +327,7 @@ def on_the_previous(weights):
     return float(np.diagonal(weights, -1)[1:].mean())
 
 
-@kept
+@store_result
 def sinks(speaker):
     """Return the share of each head's weight on the first token of Alice, and how long its vector is.
 
@@ -345,7 +345,7 @@ def sinks(speaker):
     }
 
 
-@kept
+@store_result
 def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
     """Return the loss on Alice with a window of so many keys, and the first 0, 1 or 4 tokens kept."""
     rows = [
@@ -356,7 +356,7 @@ def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
     return [*rows, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
 
 
-@kept
+@store_result
 def windows_apart(speaker, widths=(8, 16, 32), names=tuple(texts.TEXTS)):
     """Return {text: for each window losses that tell what of the first token counts}.
 
@@ -373,20 +373,20 @@ def windows_apart(speaker, widths=(8, 16, 32), names=tuple(texts.TEXTS)):
 
         return speaker.using(attention=attention).loss(texts.TEXTS[name])
 
-    def measured(name, w):
+    def measure_window(name, w):
         kept = {"nothing": seeing(name, w), "first": seeing(name, w, 0), "silent": seeing(name, w, 0, silent=True)}
         return {"window": w, **kept, "wider": seeing(name, w + 1), "second": seeing(name, w, 1)}
 
-    return {name: [measured(name, w) for w in widths] for name in names}
+    return {name: [measure_window(name, w) for w in widths] for name in names}
 
 
-def repeated(speaker, draw):
+def repeat_tokens(speaker, draw):
     """Return random tokens twice in a row, (2 LENGTH,): nothing but the first copy tells the second."""
     words = np.random.default_rng(draw).integers(FIRST_WORD, len(speaker.tokenizer.vocabulary), LENGTH)
     return [int(number) for number in (*words, *words)]
 
 
-def copied(weights):
+def weight_on_copy(weights):
     """Mean weight of the second copy on the token that followed the same token in the first."""
     return float(np.diagonal(weights, 1 - LENGTH)[1:].mean())
 
@@ -395,36 +395,36 @@ def second_copy(speaker, draws=range(DRAWS)):
     """Return for each draw (loss of the first copy, loss of the second)."""
     halves = []
     for draw in draws:
-        numbers = repeated(speaker, draw)
+        numbers = repeat_tokens(speaker, draw)
         nats = speaker.surprise(speaker(numbers)[0][:-1], numbers[1:])
         halves.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
     return np.array(halves)
 
 
-@kept
+@store_result
 def copying(speaker, draws=range(DRAWS)):
     """Return the heads that copy: mean and range of their measure over the draws, and what they do on Alice.
 
     On Alice nothing repeats for long: there the same heads park on the first token.
     """
     by_draw = np.array(
-        [over_all_heads(speaker, speaker.maps_of(repeated(speaker, draw)), copied) for draw in draws]
+        [over_all_heads(speaker, speaker.maps_of(repeat_tokens(speaker, draw)), weight_on_copy) for draw in draws]
     )  # (draws, layers, heads)
     alice = speaker.maps(texts.ALICE)
     copy, previous = by_draw.mean(axis=0), over_all_heads(speaker, alice, on_the_previous)
-    top = ranked(copy)[:8]
+    top = rank_heads(copy)[:8]
     return {
         "copy": copy,
         "previous": previous,
         "heads": top,
         "least and most": [[float(f(by_draw[:, i - 1, j - 1])) for f in (np.min, np.max)] for i, j in top],
         "first token on Alice": [on_the_first(alice[head]) for head in top],
-        "previous heads": ranked(previous)[:4],
+        "previous heads": rank_heads(previous)[:4],
         "losses": second_copy(speaker, draws),
     }
 
 
-@kept
+@store_result
 def without_heads(speaker, controls=5):
     """Return the loss of the second copy without some heads, each draw, and the loss on Alice without them.
 
@@ -434,7 +434,7 @@ def without_heads(speaker, controls=5):
     scores = recorded("copying")
     copy, previous = [tuple(head) for head in scores["heads"]], [tuple(head) for head in scores["previous heads"]]
     rng = np.random.default_rng(0)
-    rest = [head for head in ranked(scores["copy"]) if head not in copy and head not in previous]
+    rest = [head for head in rank_heads(scores["copy"]) if head not in copy and head not in previous]
     groups = [("none", [])]
     groups += [("copy", copy[:k]) for k in (1, 2, 4, 8)] + [("previous", [head]) for head in previous]
     for k in (1, 2, 4, 8):
@@ -449,7 +449,7 @@ def without_heads(speaker, controls=5):
     return result
 
 
-@kept
+@store_result
 def parked_prompts(speaker):
     """Return {prompt: what `parking` measures on it} for a few prompts."""
     return {prompt: parking(prompt, speaker) for prompt in texts.TRIED}
@@ -501,7 +501,7 @@ def all_keys(speaker, text):
     return found
 
 
-def shared(speaker, text):
+def mean_keys(speaker, text):
     """Return what all keys of a text share, (3, 1, d_k) of every layer."""
     return [key.mean(axis=-2, keepdims=True) for key, _ in all_keys(speaker, text)]
 
@@ -567,7 +567,7 @@ def point(family, name, size, others, writing=None):
     return row | {"text": writes(writing or others["alice"], texts.STORY)}
 
 
-@kept
+@store_result
 def less_to_keep(speaker):
     """Return the points of the figure: ways to keep less, their bytes, their loss, and what they write."""
     n = len(speaker.tokens(texts.ALICE))
@@ -580,10 +580,9 @@ def less_to_keep(speaker):
     for b in (8, 4, 3, 2):
         other = speaker.using(attention=attending(partial(rounded, bits=b), partial(rounded, bits=b)))
         points.append(point("a scale per token", f"{b} bits", size(b), other))
+    means = {name: mean_keys(speaker, other_text(name)) for name in texts.TEXTS}
     for b in (4, 3, 2):
-        found = {
-            name: speaker.using(grouped_attention=without(shared(speaker, other_text(name)), b)) for name in texts.TEXTS
-        }
+        found = {name: speaker.using(grouped_attention=without(mean, b)) for name, mean in means.items()}
         points.append(point("stripes away, per token", f"{b} bits", size(b), found))
     for b in (8, 4, 3, 2):
         other = speaker.using(attention=attending(partial(rounded, bits=b, axis=-2), partial(rounded, bits=b)))
@@ -614,7 +613,7 @@ def less_to_keep(speaker):
     return points
 
 
-@kept
+@store_result
 def shared_part(speaker):
     """Return what share of the mean square of keys and values all tokens have in common, and losses without it."""
     keys, values = zip(*all_keys(speaker, texts.ALICE), strict=True)
@@ -629,7 +628,9 @@ def shared_part(speaker):
     return {
         "keys": np.mean([share(k, mean(k)) for k in keys]),
         "values": np.mean([share(v, mean(v)) for v in values]),
-        "keys, from the prose": np.mean([share(k, c) for k, c in zip(keys, shared(speaker, texts.PROSE), strict=True)]),
+        "keys, from the prose": np.mean(
+            [share(k, c) for k, c in zip(keys, mean_keys(speaker, texts.PROSE), strict=True)]
+        ),
         "loss": {
             "whole": losses(speaker),
             "away": losses(speaker.using(attention=attending(key=lambda k: k - mean(k)))),
@@ -639,7 +640,7 @@ def shared_part(speaker):
     }
 
 
-@kept
+@store_result
 def scales(speaker):
     """Return losses in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
 
@@ -688,7 +689,7 @@ def the_latest(query, key):
     return np.arange(key.shape[-2]) + 0 * query[..., :1]
 
 
-@kept
+@store_result
 def few_keys(speaker):
     """Return losses with the best keys by their scores; and by a guess, with the recall of the eight best on Alice."""
     counts = (1, 2, 4, 8, 16, 32, 64)
@@ -707,13 +708,13 @@ def few_keys(speaker):
     return {"best": rows, "guessed": guessed}
 
 
-@kept
+@store_result
 def latents(speaker):
     """Return the losses if the latent is rotated in place of the keys."""
     return {"rotated": rotated_latent(speaker)}
 
 
-@kept
+@store_result
 def some_keys(speaker, n=32):
     """Return tokens of Alice with the queries and keys of one head, rotated, for the map of keys."""
     layer, g, h = SHOWN

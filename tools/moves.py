@@ -49,7 +49,7 @@ def old_numbers():
     return {old: new for old, new in becomes.items() if old != new}
 
 
-def renumbered(text, becomes):
+def renumber(text, becomes):
     """Return a page with its new numbers, found in the old text, so that two may change places; and doubtful lines."""
     spans = {}
     for match in (match for pattern in SURE for match in re.finditer(pattern, text, re.MULTILINE)):
@@ -68,7 +68,7 @@ def follow_the_order():
     """Give pages and built notebooks the numbers that the order has now."""
     becomes = old_numbers()
     for path in PAGES if becomes else ():
-        text, doubtful = renumbered(old := path.read_text("utf-8"), becomes)
+        text, doubtful = renumber(old := path.read_text("utf-8"), becomes)
         if text != old:
             path.write_text(text, encoding="utf-8", newline="\n")
         for line in doubtful:
@@ -76,5 +76,5 @@ def follow_the_order():
     for path in sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
         name = path.stem[3:]
         new = NOTEBOOKS / f"{NUMBERS.get(name, path.stem[:2])}_{name}.ipynb"
-        if not new.exists():  # a notebook without a source may be somebody's own, and stays
+        if not new.exists():  # without a source it keeps its number: `new` is the file itself
             path.rename(new)

@@ -16,7 +16,7 @@ import nbformat
 
 from attncourse import PREDICTIONS
 
-from .series import ROOT, tagged
+from .series import ROOT, has_tag
 
 GUIDE = ROOT / "TEACHING.md"
 LINK = re.compile(r" \((?:\[[^]]*\]\([^)]*\)(?:, )?)+\)|\[([^]]*)\]\([^)]*\)")
@@ -69,7 +69,7 @@ def names(guide):
     return {title.lower().replace("-minute lecture", "").replace(" ", "-"): title for title in titles}
 
 
-def read(guide, name):
+def plan_of(guide, name):
     """Return the plan of a name such as "45"."""
     known = names(guide)
     if name not in known:
@@ -86,7 +86,7 @@ def read(guide, name):
     return Plan(known[name], " ".join(text.split("\n\n|")[0].split()), steps, home)
 
 
-def said(guide, number):
+def words_to_say(guide, number):
     """Return [(headings, words)] of what TEACHING says under *Say* of a notebook; no heading: at the opening."""
     (items,) = re.findall(r"^\*Say\.\*\n\n((?:.+\n)+)", part(guide, number, "##"), re.MULTILINE)
     return [(bold(item) if item.startswith("**") else [], " ".join(item.split())) for item in items[2:].split("\n- ")]
@@ -104,11 +104,11 @@ def sections(cells):
         for i, piece in enumerate(pieces):
             if i % 2:
                 inner = piece
-                outer = outer if tagged(cell, "exercise") else piece
+                outer = outer if has_tag(cell, "exercise") else piece
                 found[inner] = []
             elif piece.strip() or cell.cell_type == "code":
                 found[inner].append(nbformat.from_dict({**cell, "source": piece.strip()}))
-        if tagged(cell, "solution"):
+        if has_tag(cell, "solution"):
             inner = outer
     return found
 
@@ -138,12 +138,14 @@ def sentences(cells):
 def sentence(cell, cells, notebook):
     """Return what a slide says: what its cell quotes, else the first sentence below it, else the last one above."""
     if says := cell.metadata.get("says"):
-        return " ".join(quoted(start, cell, cells, notebook) for start in ([says] if isinstance(says, str) else says))
+        return " ".join(
+            find_sentence(start, cell, cells, notebook) for start in ([says] if isinstance(says, str) else says)
+        )
     i = cells.index(cell)
     return next(iter([*sentences(cells[i:]), *reversed(sentences(cells[:i]))]), "")
 
 
-def quoted(start, cell, cells, notebook):
+def find_sentence(start, cell, cells, notebook):
     """Return the sentence that starts with some words: one of the section of a cell, else one of the notebook."""
     for said in (*sentences(cells), *sentences(notebook)):
         if re.sub(r"[*`]", "", said).startswith(start):
@@ -151,9 +153,9 @@ def quoted(start, cell, cells, notebook):
     sys.exit(f"no sentence starts with {start!r}. Fix: quote its first words in says= above:\n{cell.source}")
 
 
-def pictured(cells):
+def slide_cells(cells):
     """Return the cells that make a slide: those that are tagged, else the first with a picture, else with an output."""
-    if marked := [cell for cell in cells if tagged(cell, "slide", "slide-code")]:
+    if marked := [cell for cell in cells if has_tag(cell, "slide", "slide-code")]:
         return marked
     code = [cell for cell in cells if cell.cell_type == "code"]
     images = [cell for cell in code if any("image/png" in output.get("data", {}) for output in cell.outputs)]
@@ -168,7 +170,7 @@ def question_of(cell, cells):
     i = cells.index(cell)
     asks = [k for k, other in enumerate(cells) if "**Predict.**" in other.source]
     at = max((k for k in asks if k < i), default=i)
-    if at == i or any(other in pictured(cells) for other in cells[at:i]):
+    if at == i or any(other in slide_cells(cells) for other in cells[at:i]):
         return "", None
     after = min((k for k in asks if k > i), default=len(cells))
     asked = re.search(r"^predict\.(\w+)\(", "\n".join(c.source for c in cells[at:after]), re.MULTILINE)
@@ -187,7 +189,7 @@ def section(found, heading, name):
 
 def remember(cells):
     """Return the first sentence of what a reader is to remember."""
-    (cell,) = (cell for cell in cells if tagged(cell, "remember"))
+    (cell,) = (cell for cell in cells if has_tag(cell, "remember"))
     return sentences([nbformat.from_dict({**cell, "source": cell.source.partition("**Remember.**")[2]})])[0]
 
 

@@ -15,7 +15,7 @@ from nbconvert import HTMLExporter
 from . import asked
 from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, revive
-from .series import ROOT, chosen, named
+from .series import ROOT, find_notebook, select_notebooks
 
 ICON = ROOT / "docs" / "book" / "icon.svg"
 
@@ -35,7 +35,7 @@ def write(notebooks, folder):
         notebook = notebooks[this["name"]]
         notebook.metadata["title"] = this["plain"]
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
-        shown = asked.asked(cell for cell in notebook.cells if cell.id != "setup")
+        shown = asked.answer_by_clicks(cell for cell in notebook.cells if cell.id != "setup")
         notebook.cells = [*shown, licence_cell()]
         revive(notebook.cells)
         around = {"before": before, "this": this, "after": after}
@@ -54,7 +54,7 @@ def entry(name, notebook):
         "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
         "text": markdown(text),
         "about": " ".join(re.sub(r"[$\\*]|\[|\]\(.*?\)", "", text).split()),
-        "runs_here": named(name).browser,
+        "runs_here": find_notebook(name).browser,
     }
 
 
@@ -63,7 +63,9 @@ def main():
     parser.add_argument("prefixes", nargs="*", help="numbers or names of notebooks, all by default")
     parser.add_argument("--to", type=Path, default=ROOT / "_html", help="folder to write to")
     arguments = parser.parse_args()
-    notebooks = {notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in chosen(arguments.prefixes)}
+    notebooks = {
+        notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in select_notebooks(arguments.prefixes)
+    }
     write(notebooks, arguments.to)
     for name in notebooks:
         page = (arguments.to / f"{name}.html").read_text("utf-8")

@@ -61,7 +61,7 @@ def of_the_neighbours():
     for name, result in found.items():
         if isinstance(result, dict) and name not in kept:
             del result["maps"]  # no picture shows them
-    return neighbours.RESULTS, rounded(found)
+    return neighbours.RESULTS, round_for_json(found)
 
 
 def of_the_jumps():
@@ -78,7 +78,7 @@ def of_the_jumps():
     for n, steps in ((6, 600), (12, 600), (20, 1000)):
         models = (names["trained"](2, n=n, steps=steps, seed=seed)[0] for seed in (0, 1, 2))
         found["two layers"][n] = [np.mean(right_by_place(model, names["draw_jumps"], n)) for model in models]
-    return DATA / "jumps_results.json", rounded(found)
+    return DATA / "jumps_results.json", round_for_json(found)
 
 
 def cells_of_the_jumps():
@@ -149,7 +149,7 @@ def of_one_seed(models):
     for width in writer.WIDTHS:
         for keep_first in (False, True):
             found[f"window {width}{' and the first' * keep_first}"] = in_window(model, width, keep_first)
-    return rounded(found)
+    return round_for_json(found)
 
 
 def in_window(model, width, keep_first=False):
@@ -166,12 +166,12 @@ def in_window(model, width, keep_first=False):
     }
 
 
-def rounded(x):
+def round_for_json(x):
     """Return what JSON can hold, every number that is not whole rounded to four digits."""
     if isinstance(x, dict):
-        return {name: rounded(value) for name, value in x.items()}
+        return {name: round_for_json(value) for name, value in x.items()}
     if isinstance(x, list | tuple | np.ndarray):
-        return [rounded(value) for value in x]
+        return [round_for_json(value) for value in x]
     return x if x is None or isinstance(x, str | int) else round(float(x), 4)
 
 
@@ -184,7 +184,7 @@ def of_the_translator():
     torch.set_flush_denormal(True)
     plan = {seed: {"seed": i} for i, seed in enumerate(dates.SEEDS)}
     plan["seed 0"] |= {"every": 50, "measure": of_one_moment}
-    plan |= {"causal": {"lr": 0.004, "change": causal_between}, "unmasked": {"change": unmasked}}
+    plan |= {"causal": {"lr": 0.004, "change": causal_between}, "unmasked": {"change": drop_mask}}
     trained, arrays, found = cells_of_the_translator()["trained"], {}, {"right": {}, "maps": {}, "loss": {}}
     for name, options in plan.items():
         model, histories = trained(**options)
@@ -197,7 +197,7 @@ def of_the_translator():
                 if start + step in dates.STEPS:
                     found["maps"][start + step] = np.round(maps, 2)
     np.savez_compressed(dates.WEIGHTS, **arrays)
-    return dates.RESULTS, rounded(found | {"triangle": of_the_triangle(trained)})
+    return dates.RESULTS, round_for_json(found | {"triangle": of_the_triangle(trained)})
 
 
 def of_the_triangle(trained):
@@ -241,15 +241,15 @@ def causal_between(model):
     """Put a causal mask between the two texts of a translator."""
     import torch
 
-    def masked(_, args, options):
+    def add_causal_mask(_, args, options):
         shape = args[0].shape[1], args[1].shape[1]
         return args, options | {"attn_mask": options["attn_mask"] & torch.ones(shape, dtype=torch.bool).tril()}
 
-    model.cross.register_forward_pre_hook(masked, with_kwargs=True)
+    model.cross.register_forward_pre_hook(add_causal_mask, with_kwargs=True)
     return model
 
 
-def unmasked(model):
+def drop_mask(model):
     """Take the mask between the two texts of a translator away."""
     model.cross.register_forward_pre_hook(lambda _, args, options: (args, {}), with_kwargs=True)
     return model
@@ -267,9 +267,9 @@ def of_the_decoder():
     for name in sys.argv[2:] or [*measures.MEASURES, "stops"]:
         print(f"measuring {name}", flush=True)
         if name == "stops":
-            write(DATA / "smollm_stops.json", rounded(measures.all_stops(speaker)))
+            write(DATA / "smollm_stops.json", round_for_json(measures.all_stops(speaker)))
         else:
-            found[name] = rounded(measures.MEASURES[name](speaker))
+            found[name] = round_for_json(measures.MEASURES[name](speaker))
             write(target, found)
     return target, found
 

@@ -125,19 +125,19 @@ def scores_of(speaker, numbers):
     return found
 
 
-def packed(scores):
+def pack_scores(scores):
     """Return the letters of a map of scores, row after row: its scale, then the scores of query i with keys 0 to i."""
     letters = []
     for i, row in enumerate(np.asarray(scores, dtype=np.float64)):
         below = row[: i + 1].max() - row[: i + 1]
         least = np.ceil(np.log(max(below.max(), SHORTEST) / SHORTEST) / np.log(LONGEST / SHORTEST) * LAST)
         # A longer scale can round better by chance: the best of some is taken, by the weights of the model as trained.
-        tried = [_rounded(below, min(least + more, LAST)) for more in range(12)]
+        tried = [_round_row(below, min(least + more, LAST)) for more in range(12)]
         letters += [LETTERS[int(code)] for code in min(tried, key=lambda one: one[0])[1]]
     return "".join(letters)
 
 
-def _rounded(below, step):
+def _round_row(below, step):
     """Return (largest error of a weight, codes): the row in letters of a scale."""
     scale = SHORTEST * (LONGEST / SHORTEST) ** (step / LAST)
     codes = np.rint(LAST * np.sqrt(np.minimum(below / scale, 1)))
@@ -145,7 +145,7 @@ def _rounded(below, step):
     return np.abs(read - core.softmax(-below / 8)).max(), [step, *codes]
 
 
-def recorded(speaker, sentence):
+def record_sentence(speaker, sentence):
     """Return what the page needs of a sentence."""
     reader = Reader(speaker, sentence["text"])
     kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess")}
@@ -155,14 +155,14 @@ def recorded(speaker, sentence):
         kept["line"] = sentence["line"].replace("%small%", f"{other.weights()[layer - 1, head - 1, -1, key]:.2f}")
     scores = scores_of(speaker, reader.numbers)
     kept["words"] = reader.words
-    kept |= done(reader.whole(), sentence)
-    kept["scores"] = "".join(packed(scores[one]) for one in sorted(scores))
-    kept["stops"] = [done(reader.whole(d_k), sentence) for d_k in STOPS]
-    kept["mistakes"] = {name: done(reader.whole(mistake=name), sentence) for name in MISTAKES}
+    kept |= outcome_of(reader.whole(), sentence)
+    kept["scores"] = "".join(pack_scores(scores[one]) for one in sorted(scores))
+    kept["stops"] = [outcome_of(reader.whole(d_k), sentence) for d_k in STOPS]
+    kept["mistakes"] = {name: outcome_of(reader.whole(mistake=name), sentence) for name in MISTAKES}
     return kept
 
 
-def done(reading, sentence):
+def outcome_of(reading, sentence):
     """Return what came of a reading: next words, the row of the head that the page starts with, the text, the loss."""
     layer, head, _ = sentence["start"]
     row = reading.weights()[layer - 1, head - 1, -1]
@@ -174,7 +174,7 @@ def done(reading, sentence):
     }
 
 
-def cited(line):
+def parse_citations(line):
     """Return the (layer, head, query, key) that a line cites."""
     return [tuple(map(int, found)) for found in re.findall(r"\{(\d+)\.(\d+)\.(\d+)\.(\d+)\}", line)]
 
@@ -184,7 +184,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     for sentence in SENTENCES:
         path = FOLDER / f"{sentence['id']}.json"
-        text = json.dumps(recorded(speaker, sentence), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(record_sentence(speaker, sentence), ensure_ascii=False, separators=(",", ":"))
         path.write_text(text + "\n", encoding="utf-8", newline="\n")
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 

@@ -121,12 +121,12 @@ REPLIES = read_replies()
 TAUGHT = [notebook for notebook in SERIES[1:] if not notebook.appendix]  # those with exercises
 
 
-def tagged(cell, *tags):
+def has_tag(cell, *tags):
     """Tell whether a cell of the source carries one of some tags: predict, exercise, solution, remember."""
     return not set(tags).isdisjoint(cell.metadata.get("tags", []))
 
 
-def named(name):
+def find_notebook(name):
     """Return the notebook of a name, masks, or of a file, 05_masks."""
     for notebook in SERIES:
         if name in (notebook.slug, notebook.name):
@@ -135,7 +135,7 @@ def named(name):
     sys.exit(f"no notebook is called {name!r}. Fix: is it {near!r}? The names stand in attncourse/lessons.")
 
 
-def chosen(words):
+def select_notebooks(words):
     """Return the notebooks whose number or name starts with one of the words, all of them if none is given."""
     starts = tuple(words)
     found = [n for n in SERIES if not words or n.name.startswith(starts) or n.slug.startswith(starts)]

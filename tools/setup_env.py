@@ -56,7 +56,8 @@ def main():
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
-    held += ("book",) * (name == "lite")  # the site has the book in it
+    if name == "lite":
+        held += ("book",)  # the site also builds the book
     stamps = [venv / f"attnlib-{n}-{digest()}" for n in held]
     if python.exists() and stamps[-1].exists():
         return
@@ -153,7 +154,7 @@ def install_torch(python):
     )
     if sys.platform != "linux":
         return True  # there the default build is CPU-only (or has Metal), and requirements.txt brings it
-    if installed(python, "torch").removesuffix("+cpu") == pin.removeprefix("torch=="):
+    if installed_version(python, "torch").removesuffix("+cpu") == pin.removeprefix("torch=="):
         return True
     print(f"installing {pin}, CPU-only build (about 200 MB)", flush=True)
     if pip(python, f"{pin}+cpu", quiet=True):
@@ -183,7 +184,7 @@ def write_bytecode(python):
     subprocess.run([str(python), "-c", code], check=False)
 
 
-def installed(python, package):
+def installed_version(python, package):
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     result = subprocess.run([str(python), "-c", code], capture_output=True, encoding="utf-8", check=False)
     return result.stdout.strip()

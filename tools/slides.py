@@ -22,7 +22,7 @@ from pygments.lexers import PythonLexer
 
 from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, own_ids, still
-from .series import ROOT, chosen
+from .series import ROOT, select_notebooks
 
 TOOLS = ROOT / "tools"
 CODE = HtmlFormatter(cssclass="code", style="default")
@@ -32,7 +32,7 @@ GUESS = re.compile(r"\n?^predict\.(\w+\(guess_\w+\)|before_\w+\(.*)$", re.MULTIL
 LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(")
 
 
-def shown(output, how):
+def output_html(output, how):
     """Return the HTML of an output, empty for a verdict: nobody has answered yet."""
     data = output.get("data", {})
     if "image/png" in data:
@@ -48,19 +48,19 @@ def slide(cell):
     predict = cell.metadata.get("jupyter", {}).get("outputs_hidden")
     kind = cell.metadata.get("slideshow", {}).get("slide_type", "")
     source = GUESS.sub("", cell.source).strip()
-    outputs = "".join(shown(output, "fragment" if predict else "") for output in cell.get("outputs", []))
+    outputs = "".join(output_html(output, "fragment" if predict else "") for output in cell.get("outputs", []))
     if kind == "skip" or not source or (not kind and LEFT_OUT.match(source) and not outputs):
         return '<div data-type="exercise-ends"></div>' if "<details>" in source else ""
     if cell.cell_type == "markdown":
         body = markdown(source)
     else:
         live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
-        body = coloured(source)
+        body = highlight_code(source)
         body += (live if LIVE.search(source) and "<img" in outputs else "") + outputs
     return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
 
 
-def coloured(code):
+def highlight_code(code):
     """Return the HTML of Python code."""
     return highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), CODE)
 
@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--to", type=Path, default=ROOT / "_slides", help="folder to write to")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
-    for notebook in chosen(arguments.prefixes):
+    for notebook in select_notebooks(arguments.prefixes):
         target = arguments.to / f"{notebook.name}.html"
         target.write_text(deck(notebook.built), encoding="utf-8")
         print(target)

@@ -26,7 +26,7 @@ MISTAKES: dict[str, Mistake]
 """
 
 
-def written():
+def stub_text():
     """Return the text of the stub."""
     checks = "".join(f"    {name}: Exercise\n" for name in EXERCISES)
     questions = "".join(f"    {name}: {type(asked).__name__}\n" for name, asked in (PREDICTIONS | RECALLS).items())
@@ -34,4 +34,4 @@ def written():
 
 
 if __name__ == "__main__":
-    TARGET.write_text(written(), encoding="utf-8", newline="\n")
+    TARGET.write_text(stub_text(), encoding="utf-8", newline="\n")

@@ -15,9 +15,9 @@ import re
 from attncourse import PREDICTIONS, RECALLS
 
 from .build_notebooks import read_source
-from .links import marked
+from .links import replace_marked
 from .report.notebooks import key
-from .series import OPTION, REPLIES, ROOT, SERIES, tagged
+from .series import OPTION, REPLIES, ROOT, SERIES, has_tag
 
 GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\
@@ -35,7 +35,7 @@ def contents(notebook):
     for i, cell in enumerate(cells):
         if cell.cell_type == "markdown":
             for found in re.findall(r"^##+ (.+)$", cell.source, re.MULTILINE):
-                if tagged(cell, "exercise") and (exercise := re.match(r"\w+ (\d+\.\d+) · (.+)", found)):
+                if has_tag(cell, "exercise") and (exercise := re.match(r"\w+ (\d+\.\d+) · (.+)", found)):
                     exercises[key(cells[i + 2].source)] = f"{exercise[1]} {exercise[2]}"
                 else:
                     heading = found
@@ -55,7 +55,7 @@ def options(source):
     return found
 
 
-def worded(notebook):
+def words_by_question(notebook):
     """Return {question: what is asked, and each option by its letter} of a notebook, as the room hears it."""
     return {name: said | REPLIES["questions"][name] for name, said in options(notebook.source).items()}
 
@@ -76,11 +76,11 @@ def votes():
             right = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
             found.append(f"*Before you start* (`predict.{recall.name}`): {right}.\n")
         if questions:
-            found.append(asked(questions, worded(notebook)))
+            found.append(question_table(questions, words_by_question(notebook)))
     return "\n".join(found)
 
 
-def asked(questions, said):
+def question_table(questions, said):
     """Return the table of the questions of a notebook, as the room hears them, with blanks for its votes."""
     rows = [("question", "options", "right, shown at", "split")]
     for name, heading in questions.items():
@@ -101,11 +101,11 @@ def replies(exercises):
     return "".join(found)
 
 
-def written(text):
+def fill_tables(text):
     """Return the text of TEACHING.md with its tables as they should be."""
     for notebook in SERIES:
         _, exercises = contents(notebook)
-        text = marked(text, f"replies {notebook.number}", replies(exercises))
+        text = replace_marked(text, f"replies {notebook.number}", replies(exercises))
         text = with_minutes(text, notebook)
     return text
 
@@ -119,7 +119,7 @@ def with_minutes(text, notebook):
 
 def write():
     text = GUIDE.read_text("utf-8")
-    if (new := written(text)) != text:
+    if (new := fill_tables(text)) != text:
         GUIDE.write_text(new, encoding="utf-8", newline="\n")
     SHEET.write_text(votes(), encoding="utf-8", newline="\n")
 

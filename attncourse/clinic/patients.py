@@ -10,7 +10,7 @@ from torch import nn
 
 from attnlib.diagnose import diagnose
 
-from ..engine.run import TIME_LIMIT, described, late, words_of
+from ..engine.run import TIME_LIMIT, describe_error, late, words_of
 from ..engine.sandbox import TimeUp, time_limit
 from ..engine.verdict import Verdict
 from . import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
@@ -108,9 +108,9 @@ def name_bug(number, answer, probe=None):
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
     try:
         with time_limit(TIME_LIMIT):
-            trouble = _unproved(number, probe) or _unlike(unknown.name, answer, probe, cases)
+            trouble = _why_no_proof(number, probe) or _unlike(unknown.name, answer, probe, cases)
         with time_limit(4 * TIME_LIMIT):  # four draws of weights
-            trouble = trouble or _tuned(number, probe)
+            trouble = trouble or _why_only_one_draw(number, probe)
     except TimeUp:
         trouble = late(TIME_LIMIT).problem
     if trouble:
@@ -121,7 +121,7 @@ def name_bug(number, answer, probe=None):
     )
 
 
-def _unproved(number, probe):
+def _why_no_proof(number, probe):
     """Return why `probe` does not tell the patient from a healthy module, or None."""
     if not callable(probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
@@ -145,7 +145,7 @@ def _unproved(number, probe):
     return None
 
 
-def _tuned(number, probe):
+def _why_only_one_draw(number, probe):
     """Return that `probe` fits one draw of weights: with others, or paler ones, it is wrong about a module; or None."""
     name, (_, cases, healthy) = _unknown(number).name, _unknown(number).ward
     kinds = {"a healthy module": healthy, "this patient": cases[name].module}
@@ -227,12 +227,12 @@ def mended(module):
     try:
         with time_limit(4 * TIME_LIMIT):  # twenty probes, on a machine that may be busy
             text, clips, mask = torch.ones(2, 5, 24), torch.ones(2, 7, 24), torch.ones(2, 5, 7, dtype=torch.bool)
-            fresh(module)(text, clips, mask)  # raises what is its own; diagnose would tell of the call
+            fresh(module)(text, clips, mask)  # an error of the class is shown as it is
             report = diagnose(fresh(module), embed_dim=24, num_heads=4, call=_with_a_mask)
     except TimeUp:
         return verdict("wrong", late(4 * TIME_LIMIT).problem)
     except Exception as error:
-        return verdict("wrong", described(error))
+        return verdict("wrong", describe_error(error))
     for finding in report:
         if finding.verdict == "wrong" or (finding.probe in _MENDED and finding.verdict != "ok"):
             measured = finding.measured if finding.verdict != "could not tell" else _NOT_FOLLOWED
@@ -324,19 +324,19 @@ def try_probe(probe):
     """
 
     try:
-        state, message = _tried(probe)
+        state, message = _judge_mask_probe(probe)
     except TimeUp:
         state, message = "wrong", late(TIME_LIMIT).problem
     return Verdict("probe", state, message, hints=_PROBE_HINTS)
 
 
-def _tried(probe):
+def _judge_mask_probe(probe):
     """Return (state, message) of a probe of blocked tokens."""
     still = False  # were all calls given the same tokens?
     for who, module in (_WELL | _LEAKS).items():
         for size in _SIZES:
             tokens = torch.randn(size, generator=torch.Generator().manual_seed(1))
-            tried, finite, given = _watched(fresh(module, size[-1]))
+            tried, finite, given = _watch_calls(fresh(module, size[-1]))
             try:
                 with torch.no_grad(), time_limit(TIME_LIMIT):  # for each call: a Jacobian of all tokens takes a second
                     answer = probe(tried, tokens)
@@ -346,14 +346,14 @@ def _tried(probe):
                     return "wrong", _NO_RETURN
                 value = float(answer)
             except Exception as error:
-                return "wrong", f"With x of shape {size} and {who}: {_said(error, who)}"
+                return "wrong", f"With x of shape {size} and {who}: {_error_text(error, who)}"
             still = still or (len(given) > 1 and all(torch.equal(x, given[0]) for x in given))
             if trouble := _judge(value, who, all(finite)):
                 return "wrong", _STILL if still else trouble
     return "right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works."
 
 
-def _watched(module):
+def _watch_calls(module):
     """Return the module, and two lists: of each call whether all numbers given were finite, and the first tensor."""
     finite, given = [], []
 
@@ -373,7 +373,7 @@ _STILL = (
 _WRITES = "That module writes into what it is given."
 
 
-def _said(error, who):
+def _error_text(error, who):
     """Return what a probe raises; of a module that writes into its input the reason, which torch tells too late."""
     message = f"{type(error).__name__}: {words_of(error)}".rstrip(": ")
     if isinstance(error, RuntimeError) and who.endswith("mutates_input"):

@@ -8,7 +8,7 @@ from .run import read_from_notebook
 from .verdict import Verdict, matrix_around, number
 
 
-def untried(exercise, *, returned=False):
+def not_tried_verdict(exercise, *, returned=False):
     """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
     return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
 
@@ -22,7 +22,7 @@ def without_torch(exercise):
     return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
 
 
-def unmeasured(exercise, error):
+def cannot_tell_verdict(exercise, error):
     """Return the Verdict on an answer of which nothing here can tell whether it is right."""
     return Verdict(exercise.name, "not tried", str(error), hints=exercise.hints)
 

@@ -24,7 +24,7 @@ from .locate import RIGHT_BARE, Reference, Reveal, locate
 from .probes import Probe, another
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, few_words, time_limit
-from .steps import Steps, replaced
+from .steps import Steps, replace_steps
 from .verdict import Verdict
 
 # What the axes of an answer are called.
@@ -83,7 +83,7 @@ class Exercise:
     def __call__(self, answer: Any) -> Verdict:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
-            return describe.untried(self)
+            return describe.not_tried_verdict(self)
         with few_words():
             return self._verdict(answer)
 
@@ -91,14 +91,14 @@ class Exercise:
         try:
             function = self.adapt(answer)
             with run.calls_into_libraries({self.name, *self.our_functions}) as ours:
-                outcomes = self.tried(function)
+                outcomes = self.run_on_probes(function)
         except Unmeasured as error:
-            return describe.unmeasured(self, error)
+            return describe.cannot_tell_verdict(self, error)
         except Unfit as error:
             return describe.unfit(self, answer, error)
-        state, mistakes = self.judged(function, outcomes)
+        state, mistakes = self.judge_outcomes(function, outcomes)
         if state == "not tried":
-            return describe.untried(self, returned=True)
+            return describe.not_tried_verdict(self, returned=True)
         if state == "right":
             right_answers.record(self.name, answer)
             return describe.right(self, outcomes, ours)
@@ -107,24 +107,24 @@ class Exercise:
         if [mistake.id for mistake in mistakes] == [FACTOR]:
             remark = f"Here it is {factor_between(difference.yours, difference.expected):.4g} times the right result."
         if not mistakes:
-            id, located, remark = self.looked_into(function, outcomes, difference)
+            id, located, remark = self.locate_unnamed(function, outcomes, difference)
             mistakes = tuple(mistake for mistake in self.mistakes if mistake.id == id)
         return describe.wrong(self, answer, difference, mistakes, located, remark)
 
     def __repr__(self):
         return f"check.{self.name}: {self.task}"
 
-    def run(self, function, args, **options):
+    def call_on_probe(self, function, args, **options):
         """Return the Outcome of `function` on the arguments of a probe."""
         lists = not self.answer_is_code
         return run.call(function, args, returns_weights=self.returns_weights, lists=lists, judge=self.judge, **options)
 
     def outcomes(self, function, **options):
         """Return the Outcome of a learner's function on every probe, up to the first that does not end."""
-        calls = [partial(self.run, function, probe.args, **options) for probe in self.probes]
+        calls = [partial(self.call_on_probe, function, probe.args, **options) for probe in self.probes]
         return run.outcomes(calls, copied=self.answer_is_code)
 
-    def judged(self, function, outcomes):
+    def judge_outcomes(self, function, outcomes):
         """Return "not tried", "right" or "wrong", and the mistakes that explain what `function` did on the probes."""
         if outcomes[0].kind == "untried":
             return "not tried", ()
@@ -132,7 +132,7 @@ class Exercise:
             return "right", ()
         return "wrong", self.explain(function, outcomes)
 
-    def tried(self, function):
+    def run_on_probes(self, function):
         """Return the outcomes on the probes, handed over as arrays, or as tensors where that raises less."""
         outcomes = self.outcomes(function)
         if _errors(outcomes) and "torch" in sys.modules:  # perhaps it is written for tensors
@@ -156,7 +156,7 @@ class Exercise:
         """Return the mistakes that explain what `function` did on the probes."""
         return explain(outcomes, self.expected, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
 
-    def looked_into(self, function, outcomes, difference):
+    def locate_unnamed(self, function, outcomes, difference):
         """Return (id of a mistake or None, what `locate` returns, a remark) where outcomes alone explain nothing."""
         return None, None, ""
 
@@ -168,22 +168,24 @@ class Exercise:
     @cached_property
     def wrong(self):
         """The mistakes that can be made here: id -> implementations. Each differs from the right one on a probe."""
-        return {id: [f for f, *_ in made] for id, made in self._made.items()}
+        return {id: [f for f, *_ in made] for id, made in self._distinct_variants.items()}
 
     @cached_property
     def wrong_outcomes(self):
-        return {id: [outcomes for _, outcomes, _ in made] for id, made in self._made.items()}
+        return {id: [outcomes for _, outcomes, _ in made] for id, made in self._distinct_variants.items()}
 
     @cached_property
     def pairs(self):
         """All pairs of mistakes that replace different steps."""
-        single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
+        single = [
+            (id, overrides, o) for id, made in self._distinct_variants.items() for _, o, overrides in made if overrides
+        ]
         return Pairs(
             self.probes,
             self.expected,
             single,
             self._raising,
-            lambda by, probe: self.run(self.with_steps(by), probe.args),
+            lambda by, probe: self.call_on_probe(self.with_steps(by), probe.args),
         )
 
     @property
@@ -191,7 +193,7 @@ class Exercise:
         return {mistake.id for mistake in self.mistakes if mistake.raises}
 
     @cached_property
-    def _made(self):
+    def _distinct_variants(self):
         distinct, seen = {}, []
         for id, variants in self._variants().items():
             for f, overrides in variants:
@@ -217,7 +219,7 @@ class Exercise:
         return any(raised) and not all(raised)
 
     def _outcomes(self, function):
-        return [self.run(function, probe.args) for probe in self.probes]
+        return [self.call_on_probe(function, probe.args) for probe in self.probes]
 
 
 def _errors(outcomes):
@@ -321,7 +323,7 @@ class Function(Exercise):
 
     def with_steps(self, overrides):
         """Return the right function with some steps replaced."""
-        steps = replaced(self.steps, overrides)
+        steps = replace_steps(self.steps, overrides)
         return lambda *args: self._result(steps(arguments=args, **self.given(*args)))
 
     def _result(self, s):
@@ -330,11 +332,11 @@ class Function(Exercise):
     def _variants(self):
         return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
 
-    def looked_into(self, function, outcomes, difference):
-        again = [self.run(function, difference.probe.args) for _ in range(2) if not difference.outcome.kind]
+    def locate_unnamed(self, function, outcomes, difference):
+        again = [self.call_on_probe(function, difference.probe.args) for _ in range(2) if not difference.outcome.kind]
         if again and not again[0].kind and not same(*again, 1e-9):
             return CHANGING, None, ""
-        if name := self.ignored(function, outcomes):
+        if name := self.ignored_argument(function, outcomes):
             return IGNORED, None, f"Your result does not depend on `{name}`."
         located = self.locate(function, difference)
         stage, detail = located or (None, "")
@@ -343,7 +345,7 @@ class Function(Exercise):
         id = BY_STAGE.get(stage or (detail.startswith(RIGHT_BARE) and "mask alone")) if detail else None
         return id or roughly(outcomes, self.expected, self.probes), located, remark
 
-    def ignored(self, function, outcomes):
+    def ignored_argument(self, function, outcomes):
         """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""
         ran = len(outcomes) == len(self.probes) and not any(o.kind for o in outcomes)
         if self.judge or not ran:
@@ -361,10 +363,10 @@ class Function(Exercise):
             if before.values and before.values[0].shape != right.values[0].shape:
                 continue  # an argument that is missing may be a size alone, which a right answer need not read
             args = (*probe.args[:i], other, *probe.args[i + 1 :])
-            expected = self.run(self.reference, args)
+            expected = self.call_on_probe(self.reference, args)
             if expected.kind or same(expected, right, probe.tolerance):
                 continue
-            if not same(self.run(function, args), before, 1e-9):
+            if not same(self.call_on_probe(function, args), before, 1e-9):
                 return False
             shown += not np.isnan(before.values[0]).any()  # NaN may have swallowed the argument
         return shown > 1
@@ -383,7 +385,7 @@ class Function(Exercise):
 LONG, FEW = 256, 24  # tokens of the probe of memory, and how many numbers each further one may take
 
 
-def grows(call, n=LONG):
+def memory_grows_with_map(call, n=LONG):
     """Tell whether a call of n tokens holds more than a few numbers for each token that is added."""
     peaks, running = [], tracemalloc.is_tracing()
     for size in (n, 2 * n):
@@ -401,18 +403,18 @@ def grows(call, n=LONG):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Lean(Function):
+class MemoryBounded(Function):
     """A function whose memory is looked at, too, once its results are right."""
 
     called: Callable  # (function, n) -> what it gives for n tokens
     where: str  # completes "from 256 to 512 tokens, ..."
     fix: str
 
-    def tried(self, function):
-        outcomes = super().tried(function)
+    def run_on_probes(self, function):
+        outcomes = super().run_on_probes(function)
         if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
             return outcomes
-        held = partial(grows, partial(self.called, function))
+        held = partial(memory_grows_with_map, partial(self.called, function))
         (found,) = run.outcomes([lambda: run.call(lambda: np.array(held()), ())], copied=True)
         if found.kind:
             raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {found.problem}")
@@ -424,7 +426,7 @@ class Lean(Function):
         return outcomes
 
 
-def asked(step, given, *, of=Steps, axes=(), stage=""):
+def step_options(step, given, *, of=Steps, axes=(), stage=""):
     """Return the options of a Function that asks for one step; `given` names what its arguments are, in order."""
     names = given.split()
     options = {"result": attrgetter(step), "steps": of, "axes": axes, "stage": stage}
@@ -435,7 +437,7 @@ def asked(step, given, *, of=Steps, axes=(), stage=""):
 class Module(Function):
     """A class derived from nn.Module that returns (output, weights), and through which the gradient flows."""
 
-    unpack: Callable  # the arguments of a probe -> those of `modules.run`
+    unpack: Callable  # the arguments of a probe -> those of `modules.call_module`
     biases: bool = True  # may the layers have a bias?
     our_functions: tuple = ("forward",)
 
@@ -446,16 +448,16 @@ class Module(Function):
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)
-        return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
+        return lambda *args: modules.call_module(answer, *self.unpack(*args), self.biases)
 
     @property
     def names(self):
         return (*super().names, modules.LAYER, *modules.LEARNING.values())
 
-    def looked_into(self, function, outcomes, difference):
+    def locate_unnamed(self, function, outcomes, difference):
         if difference.part == 0 and difference.probe.says:  # all numbers are right, and it is asked what is learned
             return modules.LEARNING.get(int(difference.yours.max())), None, ""
-        return super().looked_into(function, outcomes, difference)
+        return super().locate_unnamed(function, outcomes, difference)
 
     def _result(self, s):
         values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too

@@ -43,7 +43,7 @@ def explain(outcomes, expected, probes, mistakes, wrong_outcomes, pairs):
         return tuple(m for m in mistakes if m.id == first.proved)
     if nothing_but_nan(outcomes):
         return ()
-    outcomes, beside = _apart(outcomes, expected)
+    outcomes, beside = _without_side_effects(outcomes, expected)
     tried = zip(outcomes, expected, probes, strict=False)
     place = next((i for i, (f, e, p) in enumerate(tried) if not same(f, e, p.tolerance)), 0)
 
@@ -66,7 +66,7 @@ def nothing_but_nan(outcomes):
     return bool(values) and all(x.dtype.kind == "f" and x.size and np.isnan(x).all() for x in values)
 
 
-def _apart(outcomes, expected):
+def _without_side_effects(outcomes, expected):
     """Return the outcomes without what may stand beside any other mistake, and the ids of that."""
     beside = {WRITTEN} if any(outcome.mutated for outcome in outcomes) else set()
     outcomes = [outcome._replace(mutated=False) for outcome in outcomes]

@@ -26,7 +26,7 @@ RIGHT_BARE = "Without a mask your weights are right."
 class Reveal(NamedTuple):
     """How to look inside a function of attention."""
 
-    valued: Callable  # (args, matrix) -> (args with values from `matrix` alone, these values, projected -> output)
+    with_values: Callable  # (args, matrix) -> (args with values from `matrix` alone, these values, projected -> output)
     basis: Callable  # args -> a matrix for which the values show all keys apart
     columns: Callable  # args -> how many columns of it can be tried at once
     plain: Callable  # (args, q, k) -> args without a mask whose projections do nothing and give these queries and keys
@@ -50,20 +50,20 @@ def _itself(x):
     return x
 
 
-def _apart(tokens):
+def _one_value_per_token(tokens):
     """Return a W_V that gives each token its own value; in a batch, all columns of the identity together do so."""
     n, width = tokens.shape[-2:]
     return np.linalg.pinv(tokens) if tokens.ndim == 2 and n <= width else np.eye(width)
 
 
 def attention():
-    def valued(args, matrix):
+    def with_values(args, matrix):
         q, k, _, *mask = args
         v = np.broadcast_to(matrix, (*k.shape[:-2], *matrix.shape)).astype(k.dtype)
         return (q, k, v, *mask), v, _itself
 
     return Reveal(
-        valued,
+        with_values,
         lambda args: np.eye(args[1].shape[-2]),
         lambda args: args[1].shape[-2],
         lambda args, q, k: (q, k, args[2]),
@@ -72,7 +72,7 @@ def attention():
 
 
 def self_attention():
-    def valued(args, matrix):
+    def with_values(args, matrix):
         x, W_Q, W_K, _, *mask = args
         return (x, W_Q, W_K, matrix.astype(x.dtype), *mask), x @ matrix, _itself
 
@@ -82,11 +82,11 @@ def self_attention():
         pick = np.eye(x.shape[-1])
         return (x, pick[:, :d_k], pick[:, d_k : 2 * d_k], pick)
 
-    return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4)
+    return Reveal(with_values, lambda args: _one_value_per_token(args[0]), lambda args: args[0].shape[-1], plain, 4)
 
 
 def multi_head():
-    def valued(args, matrix):
+    def with_values(args, matrix):
         query, key, _, W_Q, W_K, _, _, h, *mask = args
         width = W_Q.shape[1]
         block = np.zeros((len(matrix), width // h))
@@ -100,7 +100,9 @@ def multi_head():
         q, k = merge_heads(q), merge_heads(k)
         return (q, k, k, eye, eye, eye, eye, h)
 
-    return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8)
+    return Reveal(
+        with_values, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8
+    )
 
 
 def locate(function, difference, reference, probes):
@@ -194,7 +196,7 @@ class _Look:
         return weights, sure
 
     def _output(self, args, matrix):
-        given, values, read = self.reveal.valued(args, matrix)
+        given, values, read = self.reveal.with_values(args, matrix)
         got, right = self._outcome(given), self.reference.outcome(given)
         if got.kind or got.values[0].shape != right.values[0].shape or not np.isfinite(got.values[0]).all():
             return None, values

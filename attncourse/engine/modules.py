@@ -37,7 +37,7 @@ def check_class(cls, name):
         )
 
 
-def run(cls, sizes, weights, inputs, options, learning, biases):
+def call_module(cls, sizes, weights, inputs, options, learning, biases):
     """Return (output, weights); or, where `learning` names matrices, what each of them lacks in training.
 
     0 stands for nothing, 1 for no gradient, 2 for NaN in it, 3 for a bias that is lost, 4 for other numbers.
@@ -47,7 +47,7 @@ def run(cls, sizes, weights, inputs, options, learning, biases):
     import torch
 
     inputs = [torch.from_numpy(x) for x in inputs]
-    module = _made(cls, sizes, weights, inputs[0].dtype, biases)
+    module = _module_with_weights(cls, sizes, weights, inputs[0].dtype, biases)
     options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
     if learning:
         cut = _without_gradient(module, inputs, learning)
@@ -76,7 +76,7 @@ def _kind(result):
     return "(output, None)" if len(result) == 2 else f"a {type(result).__name__} of {len(result)}"
 
 
-def _made(cls, sizes, weights, dtype, biases):
+def _module_with_weights(cls, sizes, weights, dtype, biases):
     """Return a module of the class with the probe's weights; any biases are set to 0."""
     import torch
 
@@ -181,7 +181,7 @@ def _bias_lost(module, inputs, options, names):
     def output():
         return torch.as_tensor(module(*inputs, **options)[0]).clone()
 
-    def lost(name):
+    def is_lost(name):
         layer = getattr(module, name)
         if layer.bias is None:
             return False
@@ -201,7 +201,7 @@ def _bias_lost(module, inputs, options, names):
         return not torch.allclose(given, expected, atol=1e-4, equal_nan=True)
 
     with torch.no_grad():
-        return np.array([lost(name) for name in names])
+        return np.array([is_lost(name) for name in names])
 
 
 def _changes_in_training(module, inputs, options):

@@ -53,7 +53,7 @@ class Draw:
 
 
 def another(x):
-    """Return another argument of the same kind, or None where none comes to mind."""
+    """Return another argument of the same kind, or None for a kind that is not listed here."""
     if isinstance(x, np.ndarray):
         return x + 1 if x.dtype.kind in "iu" else ~x if x.dtype == bool else np.roll(1.5 * x, 1, -1)
     return x + 1 if type(x) is int else 2 * x + 1 if type(x) is float else None
@@ -108,13 +108,13 @@ def edges(arrays, cube, huge, mask=MASK):
     )
 
 
-def turned(attention):
+def with_negated_queries(attention):
     """Return an attention that no other gives, to hand over as an argument: an answer that never calls it shows."""
     return lambda query, key, value, attn_mask=None: attention(-query, key, value, attn_mask)
 
 
 def gradient(args, matrices):
-    """Return the probe that asks what each matrix lacks in training (`modules.run`), also where a query has no key."""
+    """Return the probe that asks what each matrix lacks in training, also where a query has no key."""
 
     def says(yours, right):
         faults = list(zip(matrices, yours, strict=True))

@@ -27,7 +27,7 @@ def record(name, answer):
     for listener in LISTENERS:
         listener(name)
     where = folder()
-    if where is None or name in recorded():
+    if where is None or name in load_solved():
         return
     with contextlib.suppress(OSError):
         where.mkdir(exist_ok=True)
@@ -35,7 +35,7 @@ def record(name, answer):
             file.write(f"{name}\n")
 
 
-def recorded():
+def load_solved():
     """Return the names of the exercises that were ever found right beside these notebooks, in order."""
     where = folder()
     with contextlib.suppress(OSError):

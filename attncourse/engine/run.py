@@ -78,7 +78,7 @@ def late(seconds):
     )
 
 
-def _ended(name):
+def _ended_outcome(name):
     """Return the Outcome of code that ended Python by the signal `name`, or by "an exit"."""
     words = (
         "ends Python, or closes the files that it needs. Fix: leave out os._exit and os.closerange."
@@ -106,8 +106,8 @@ def outcomes(calls, *, copied):
 
     With `copied`, the calls run in a copy of the process first, if the platform allows one.
     """
-    safe, stop = _rehearsed(calls) if copied else (len(calls), "")
-    broken = stop and (late(TIME_LIMIT) if stop == "late" else _ended(stop))
+    safe, stop = _rehearse_calls(calls) if copied else (len(calls), "")
+    broken = stop and (late(TIME_LIMIT) if stop == "late" else _ended_outcome(stop))
     results = []
     try:
         with time_limit(TIME_LIMIT):
@@ -120,7 +120,7 @@ def outcomes(calls, *, copied):
     return [*results, broken] if broken else results
 
 
-def _rehearsed(calls):
+def _rehearse_calls(calls):
     if sys.platform != "linux" or sys.gettrace():  # a debugger would follow the copy
         return len(calls), ""
     with contextlib.suppress(OSError):  # no room for a copy
@@ -169,10 +169,10 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
     except Unfit:
         raise
     except (Exception, SystemExit) as error:
-        return Outcome(kind="raised", problem=described(error))
-    mutated = changed(tuple(args), tuple(given))
+        return Outcome(kind="raised", problem=describe_error(error))
+    mutated = was_written_to(tuple(args), tuple(given))
     if judge is not None and result is not None and result is not ...:
-        return judged(judge, result, args, lists)._replace(mutated=mutated)
+        return outcome_of_judge(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -196,7 +196,7 @@ def _settings_kept():
         np.seterr = ours
 
 
-def judged(judge, result, args, lists):
+def outcome_of_judge(judge, result, args, lists):
     """Return the Outcome in which the judge has spoken, or one that says why it cannot read the result."""
     try:
         with warnings.catch_warnings():
@@ -234,19 +234,19 @@ def copy_of(x, tensors=False):
     return sys.modules["torch"].from_numpy(x.copy()) if tensors else x.copy()
 
 
-def changed(before, after):
+def was_written_to(before, after):
     """Tell whether an argument was written to: an array, or anything inside tuples, lists and dicts."""
     if isinstance(before, np.ndarray):
         return not _array_equal(before, np.asarray(after))
     if type(before) not in (tuple, list, dict, int, float, bool, str):
-        return False  # what a function or an object holds is its own affair
+        return False  # functions and other objects are not looked into
     if type(before) is not type(after):
         return True
     if type(before) is dict:
         before, after = tuple(before.items()), tuple(after.items())
     if type(before) not in (tuple, list):
         return before != after
-    return len(before) != len(after) or any(map(changed, before, after))
+    return len(before) != len(after) or any(map(was_written_to, before, after))
 
 
 def _is_tensor(x):
@@ -314,16 +314,16 @@ def _kind(x):
 def words_of(error):
     """Return what an error says, if it is long its beginning; "" where it cannot: a `__str__` may raise."""
     try:
-        return shortened(str(error), 1000)
+        return shorten(str(error), 1000)
     except Exception:
         return ""
 
 
-def shortened(text, most):
+def shorten(text, most):
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
-def described(error):
+def describe_error(error):
     """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
     message = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
     text = f"Your code raises {type(error).__name__}: {message.split(' Hint: ')[0]}".rstrip(": ")
@@ -331,7 +331,7 @@ def described(error):
     code = ""
     if own:
         file, line = own[-1]
-        code = shortened(linecache.getline(file, line).strip(), 200)
+        code = shorten(linecache.getline(file, line).strip(), 200)
         text += f"\nLine {line}: {code}".rstrip(": ")
     fix = _fix(words_of(error), code.partition("#")[0])
     return text + (f"\nFix: {fix}" if fix else "")
@@ -343,7 +343,7 @@ def first_nan(function, args):
         with np.errstate(invalid="raise"), _settings_kept(), time_limit(TIME_LIMIT):
             function(*(copy_of(a) for a in args))
     except FloatingPointError as error:
-        return described(error).replace("Your code raises FloatingPointError", "The first NaN arises here")
+        return describe_error(error).replace("Your code raises FloatingPointError", "The first NaN arises here")
     except (Exception, SystemExit, TimeUp):
         pass  # it has run before: where it raises only now, nothing is known
     return ""

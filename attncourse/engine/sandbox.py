@@ -113,7 +113,7 @@ def rehearse(calls, seconds):
     done = news.count(_CALLED)
     if _DONE in news:
         return len(calls), ""
-    if ended:  # the pipe was closed, and nobody said that all was done
+    if ended:  # the copy closed the pipe before it reported that all was done
         by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else signal.SIGTERM
         return done, "an exit" if by == signal.SIGTERM else signal.Signals(by).name
     late = _TOLD in news or usage.ru_utime + usage.ru_stime > seconds / 10
@@ -142,7 +142,7 @@ def _perform(calls, write, seconds):
         import resource  # not on Windows
 
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, 2 * seconds + _GRACE)  # also if nobody is left to end it
+        signal.setitimer(signal.ITIMER_REAL, 2 * seconds + _GRACE)  # ends the copy even if the parent is gone
         signal.signal(signal.SIGUSR1, stop)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

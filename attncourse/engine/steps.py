@@ -11,7 +11,7 @@ import numpy as np
 from attnlib import heads, steps
 
 ATTENTION = {step.name: step for step in steps.STEPS}
-HELD = {"query": "q", "key": "k", "value": "v"}  # what attention is handed: the projected tokens
+SHORT_NAMES = {"query": "q", "key": "k", "value": "v"}  # what attention is handed: the projected tokens
 
 
 def swap(x):
@@ -22,7 +22,9 @@ def swap(x):
 def attention_step(name):
     """Return a step of attention as it is, computed from what `Steps` holds."""
     step = ATTENTION[name]
-    return cached_property(lambda s: step.function(*(getattr(s, HELD.get(taken, taken)) for taken in step.takes)))
+    return cached_property(
+        lambda s: step.function(*(getattr(s, SHORT_NAMES.get(taken, taken)) for taken in step.takes))
+    )
 
 
 class Steps:
@@ -35,7 +37,7 @@ class Steps:
     >>> q = np.array([[2.0, 0.0]])
     >>> Steps(q=q, k=q).scaled_scores.round(4)
     array([[2.8284]])
-    >>> replaced(Steps, {"scaled_scores": lambda s: s.scores})(q=q, k=q).scaled_scores
+    >>> replace_steps(Steps, {"scaled_scores": lambda s: s.scores})(q=q, k=q).scaled_scores
     array([[4.]])
     """
 
@@ -74,6 +76,6 @@ class Steps:
     finish = cached_property(lambda s: lambda y: y)
 
 
-def replaced(steps, by):
+def replace_steps(steps, by):
     """Return the class `steps` with some of its steps replaced; `by` holds name -> function of the steps."""
     return type(steps.__name__, (steps,), {name: cached_property(step) for name, step in by.items()}) if by else steps

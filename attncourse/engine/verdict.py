@@ -138,7 +138,7 @@ def _heatmap(title, array, other, axes, limits):
     rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
     cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
     cells = "".join(
-        "<tr>" + "".join(_cell(array[i, j], limits, _told(array, other, i, j)) for j in range(columns)) + "</tr>"
+        "<tr>" + "".join(_cell(array[i, j], limits, _cell_text(array, other, i, j)) for j in range(columns)) + "</tr>"
         for i in range(rows)
     )
     where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
@@ -156,7 +156,7 @@ def _differ(a, b, i, j):
     return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
-def _told(array, other, i, j):
+def _cell_text(array, other, i, j):
     """Return what a cell says: its number, a mark if it differs, and "free" where the right answer allows anything."""
     if other is not None and _differ(array, other, i, j):
         return f"≠ {number(array[i, j])}"

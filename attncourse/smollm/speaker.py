@@ -18,7 +18,7 @@ from attnlib.core import attention_trace, softmax
 from attnlib.progress import progress
 
 from . import gguf_file
-from .functions import FUNCTIONS, SETTINGS, Functions, called, checked_step
+from .functions import FUNCTIONS, SETTINGS, Functions, call_checked, checked_step
 from .tokenizer import BytePairs
 from .weights import layer_of, shape_of
 
@@ -86,27 +86,27 @@ class Speaker:
     def attend(self, i, q, k, v, positions, past):
         """Attention of layer i, (n, h d_k), by the functions that were handed in."""
         f, (h, g, d_k), n = self.functions, (self.shape.heads, self.shape.kv_heads, self.shape.d_k), len(positions)
-        q = called("split_heads", f.split_heads, (q, h), (h, n, d_k))
-        k = called("split_heads", f.split_heads, (k, g), (g, n, d_k))
-        v = called("split_heads", f.split_heads, (v, g), (g, n, d_k))
-        q = called("rope", f.rope, (q, positions, self.base), (h, n, d_k))
-        k = called("rope", f.rope, (k, positions, self.base), (g, n, d_k))
+        q = call_checked("split_heads", f.split_heads, (q, h), (h, n, d_k))
+        k = call_checked("split_heads", f.split_heads, (k, g), (g, n, d_k))
+        v = call_checked("split_heads", f.split_heads, (v, g), (g, n, d_k))
+        q = call_checked("rope", f.rope, (q, positions, self.base), (h, n, d_k))
+        k = call_checked("rope", f.rope, (k, positions, self.base), (g, n, d_k))
         if self.scale is not None:  # a factor on the queries is one on the scores
             q = q * np.float32(self.scale * np.sqrt(d_k))
 
         def attend(query, key, value, attn_mask=None):
-            attn_mask = self.narrowed(attn_mask, query.shape[-2], key.shape[-2])
+            attn_mask = self.narrow_mask(attn_mask, query.shape[-2], key.shape[-2])
             if self.watch:
                 self.watch(i, query, key, value, attn_mask)
             arguments = query, key, value, attn_mask, f.checked_attention
-            return called("grouped_attention", f.grouped_attention, arguments, (h, n, d_k))
+            return call_checked("grouped_attention", f.grouped_attention, arguments, (h, n, d_k))
 
         output, past = checked_step(f.decode_step(q, k, v, past, attend), (h, n, d_k), (g, len(past[0][0]) + n, d_k))
         if i in self.without:
             output = output * (~np.isin(np.arange(h), self.without[i]))[:, None, None]
-        return called("merge_heads", f.merge_heads, (output,), (n, h * d_k)), past
+        return call_checked("merge_heads", f.merge_heads, (output,), (n, h * d_k)), past
 
-    def narrowed(self, attn_mask, n_q, n_k):
+    def narrow_mask(self, attn_mask, n_q, n_k):
         """Let a mask allow only the keys within the window, and the first `sink` ones."""
         if self.window is None:
             return attn_mask
@@ -185,10 +185,10 @@ class Speaker:
 
     def probabilities(self, prompt):
         """Return the probability of each token of the vocabulary to come next, (vocabulary,)."""
-        x, _ = self.read(self.tokens(prompt))
+        x, _ = self.prefill(self.tokens(prompt))
         return probabilities(self.unembedding @ x)
 
-    def read(self, tokens, past=None):
+    def prefill(self, tokens, past=None):
         """Read tokens in chunks; return the last one's vector, (d_model,), and what is kept."""
         for start in range(0, len(tokens), CHUNK):
             x, past = self(tokens[start : start + CHUNK], past)
@@ -207,7 +207,7 @@ class Speaker:
         rng, text = np.random.default_rng(seed), codecs.getincrementaldecoder("utf-8")("replace")
         new, past = self.tokens(prompt, room=count), None
         for _ in range(count):
-            x, past = self.read(new, past)
+            x, past = self.prefill(new, past)
             logits = self.unembedding @ x
             first = int(np.argmax(logits))
             if margin and logits[first] - np.partition(logits, -2)[-2] <= margin:
@@ -275,7 +275,9 @@ def load(path=None, sha256=gguf_file.SHA256, *, bar=None):
     the list of tensors while they are read, else a progress bar does. Without a file it raises FileNotFoundError; one
     with another checksum, damaged, or of another kind of model raises ValueError.
     """
-    settings, weights = gguf_file.read(path, sha256, bar or (lambda tensors: progress(tensors, "reading the model")))
+    settings, weights = gguf_file.read_model(
+        path, sha256, bar or (lambda tensors: progress(tensors, "reading the model"))
+    )
     try:
         return Speaker(settings, weights)
     except KeyError as error:

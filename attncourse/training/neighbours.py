@@ -133,13 +133,13 @@ def of_exact_shares(larger=0.64):
         torch.manual_seed(0)
         layer, letter = nn.Linear(LETTERS, LETTERS), pairs[:, column]
         batch = (shares, letter)
-        train(layer, lambda g, batch=batch: batch, _named, steps=2000, lr=0.05)
+        train(layer, lambda g, batch=batch: batch, _name_loss, steps=2000, lr=0.05)
         right = layer(shares).argmax(-1) == letter
         rates[name] = right[pairs[:, 0] != pairs[:, 1]].float().mean().item()
     return rates
 
 
-def _named(layer, batch):
+def _name_loss(layer, batch):
     shares, letter = batch
     return nn.functional.cross_entropy(layer(shares), letter)
 

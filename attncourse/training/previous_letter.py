@@ -14,7 +14,7 @@ def _angles(n):
     return torch.arange(n)[:, None] * torch.from_numpy(frequencies(D_K)).float()  # (n, d_k / 2)
 
 
-def turned(x):
+def rotate(x):
     """Return x, (..., n, d_k), turned by RoPE: feature c with feature c + d_k/2, the first token at place 0."""
     (a, b), angle = x.chunk(2, dim=-1), _angles(x.shape[-2])
     return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1)
@@ -49,7 +49,7 @@ class PreviousLetter(nn.Module):
             x = x + sinusoids(n)
         q, k, v = self.W_Q(x), self.W_K(x), self.W_V(x)
         if self.kind == "RoPE":
-            q, k = turned(q), turned(k)
+            q, k = rotate(q), rotate(k)
         back = torch.arange(n)[:, None] - torch.arange(n)  # i - j
         scores = q @ k.mT / D_K**0.5  # (b, n, n)
         scores = scores.masked_fill((back < 0) | (back >= window), -torch.inf)

@@ -37,7 +37,7 @@ def fetch_button():
 
     def press(_):
         button.disabled = True
-        button.task = asyncio.ensure_future(load())  # a task that nobody holds may be collected
+        button.task = asyncio.ensure_future(load())  # without a reference Python may collect the task
 
     button.on_click(press)
     return HBox([button, said])

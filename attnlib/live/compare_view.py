@@ -97,7 +97,7 @@ def _validating(function):
     """Return a function that looks at what `function` returns."""
     arguments.function(function, "shown", "shown(text, times)")
 
-    def shown(text, times):
+    def show_and_validate(text, times):
         returned = function(text, times)
         try:
             tokens, maps, below, line = returned
@@ -114,4 +114,4 @@ def _validating(function):
             )
         return tokens, maps, masks, arguments.text(below, "below"), arguments.text(line, "line")
 
-    return shown
+    return show_and_validate

@@ -28,6 +28,7 @@ MOST_PICTURES, MOST_BYTES = 500, 60_000  # of all controls together; bytes of a 
 COARSE, FEW = 16, 3  # stops that the main control keeps before others are thinned to few
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
+# Which cell a pointer may choose: row, how many rows, column, how many columns, the number of the first row.
 TARGET = re.compile(r'data-row="(\w*)" data-rows="(\d+)" data-column="(\w*)" data-columns="(\d+)" data-first="(\d+)"')
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
@@ -134,13 +135,13 @@ def _frames(view, knobs, picture):
     keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.as_json() for k in knobs]
     values = [[value for _, value in knob.stops] for knob in knobs]
 
-    def held(at):
+    def stops_shown(at):
         alone = any(knob.alone and value != knob.at for knob, value in zip(knobs, at, strict=True))
         return tuple(knob.at if alone and not knob.alone else v for knob, v in zip(knobs, at, strict=True))
 
     # The main control innermost: views keep what does not change with it.
     rounds = ((*at[-1:], *at[:-1]) for at in itertools.product(*values[1:], *values[:1]))
-    by_stops = {at: picture(keys, held(at)) for at in rounds}
+    by_stops = {at: picture(keys, stops_shown(at)) for at in rounds}
     pictures = [by_stops[at] for at in itertools.product(*values)]
     at = [*itertools.product(*map(range, shape))].index(tuple(knob["at"] for knob in fields))
     frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}

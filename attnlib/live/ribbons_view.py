@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import arguments, svg
 from ..colours import KEY, PLATE, QUERY
 from .controls import DIVISOR, buttons, choice, text_field
-from .stops import Stops, read
+from .stops import Stops, parse_stops
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def ribbons(
     (2, 2)
     """
     given = stops if callable(stops) else lambda _: stops
-    held = read(given(arguments.text(text, "text") if callable(stops) else ""))
+    held = parse_stops(given(arguments.text(text, "text") if callable(stops) else ""))
     last = len(held.words) - 1
     query = last if query is None else arguments.whole(query, "query", 0, last)
     controls: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class _Ribbons(LiveView):
         problem = ""
         if sentence != self.text:
             try:
-                self.held, self.text = read(self.given(sentence)), sentence
+                self.held, self.text = parse_stops(self.given(sentence)), sentence
                 query, layer, head = len(self.held.words) - 1, self.held.layer - 1, self.held.head - 1
                 self.picked |= {"query": query, "layer": layer, "head": head}
             except (ValueError, LookupError) as error:  # the last picture stays

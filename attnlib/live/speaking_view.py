@@ -10,7 +10,7 @@ import numpy as np
 from .. import svg
 from ..colours import LINE, NEXT
 from .controls import DIVISOR, choice
-from .stops import read
+from .stops import parse_stops
 from .view import LiveView
 
 MARGIN, ROW = 8, 24  # pixels beside the picture, and of a line of text
@@ -59,7 +59,7 @@ def speaking(stops: dict[str, Any]) -> LiveView:
     >>> "b b" in view.picture.value
     True
     """
-    held = read(stops, writes=True)
+    held = parse_stops(stops, writes=True)
     pictures = [_Picture(held, page) for page in (ACROSS, DOWN)]
 
     def render(d_k):

@@ -63,7 +63,7 @@ class Stops(NamedTuple):
         return f"{'Too sharp' if stop.d_k < self.own else 'Too pale'}: it says “{word}”."
 
 
-def read(given: Any, *, writes: bool = False) -> Stops:
+def parse_stops(given: Any, *, writes: bool = False) -> Stops:
     """Return the `Stops` of a dict; with `writes`, each stop must hold what the model writes, and its loss.
 
     Raises

@@ -233,7 +233,7 @@ class LiveView(VBox):
         event = json.loads(change["new"])
         if event["what"] in ("click", "key"):
             self.choose(**{event[axis]: event[at] for axis, at in (("row", "i"), ("column", "j")) if event[axis]})
-            if event["what"] == "key":  # nobody points at the cell: what was chosen is told
+            if event["what"] == "key":  # no pointer is on a cell: describe the chosen one
                 shown = event.get("shown")
                 self.readout.value = (
                     self._tell(shown, event["i"], event["j"]) if shown else self._line_below(self._titles())

@@ -5,6 +5,7 @@ together; the ribbon of a value of zeros is hollow, because it takes its share a
 """
 
 from collections import namedtuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,20 +18,75 @@ ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side r
 # Names of the words, of their features, of those of queries and keys, and of values; the word that looks, by number.
 Names = namedtuple("Names", "words features asked given row")
 Number = namedtuple("Number", "value shown how")  # how it is written, and its arithmetic
-# Pixels: the size, the columns, cells of keys, values and output, full weight, a score of 1; where names of rows
-# stand; the heights of all rows, with four steps from the score to the weight, and three rows of the sum.
-Layout = namedtuple(
-    "Layout", "wide high left across key_cell value_cell output_cell full unit above x head query steps value output "
-    "names sums line",
-)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where everything stands, in pixels: y is the top of a row of cells, as text has it the line of a name."""
+
+    wide: int  # of the whole picture
+    high: int
+    left: int  # where the columns begin, and how wide all of them are
+    across: int
+    key_cell: int  # widths of a number of a query or key, of a value, of the output
+    value_cell: int
+    output_cell: int
+    full: int  # the width of a ribbon whose weight is 1
+    unit: int  # the length of the bar of a score of 1
+    above: bool  # do the names of rows stand above them, or beside?
+    x: int  # y of the vector, and of the names of the words
+    head: int
+    query: tuple[int, int]  # (x, y)
+    steps: tuple[int, ...]  # y of the score, the divided score, its exponential, the weight
+    value: int
+    output: int
+    names: int
+    sums: tuple[int, ...]  # y of the three rows of the sum: as it was, what is added, after
+    line: int
+
+
 BESIDE = Layout(
-    600, 512, 128, 468, 34, 55, 96, 108, 10, False, 17, 66, (20, 86), (120, 149, 174, 207), 256, 328, 389,
-    (393, 416, 442), 490,
-)  # fmt: skip
+    wide=600,
+    high=512,
+    left=128,
+    across=468,
+    key_cell=34,
+    value_cell=55,
+    output_cell=96,
+    full=108,
+    unit=10,
+    above=False,
+    x=17,
+    head=66,
+    query=(20, 86),
+    steps=(120, 149, 174, 207),
+    value=256,
+    output=328,
+    names=389,
+    sums=(393, 416, 442),
+    line=490,
+)
 ABOVE = Layout(
-    358, 706, 18, 336, 27, 41, 92, 84, 8, True, 34, 122, (18, 76), (192, 236, 276, 314), 382, 474, 540,
-    (544, 583, 622), 684,
-)  # fmt: skip
+    wide=358,
+    high=706,
+    left=18,
+    across=336,
+    key_cell=27,
+    value_cell=41,
+    output_cell=92,
+    full=84,
+    unit=8,
+    above=True,
+    x=34,
+    head=122,
+    query=(18, 76),
+    steps=(192, 236, 276, 314),
+    value=382,
+    output=474,
+    names=540,
+    sums=(544, 583, 622),
+    line=684,
+)
 
 
 def _plain(value):

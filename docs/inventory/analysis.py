@@ -24,8 +24,8 @@ sys.path.insert(0, "../..")  # the checkout this notebook lies in
 from assess import inventory, simulated_class
 
 common = {"scale_by_d_k": 0.6, "swapped_query_key": 0.2}  # a mistake, and the chance that somebody holds it
-sheets = simulated_class.simulated(seed=0, learnt=1.2, later=0.8, common=common)
-sheets = inventory.read(Path("answers.csv")) if Path("answers.csv").exists() else sheets
+sheets = simulated_class.simulate_class(seed=0, learnt=1.2, later=0.8, common=common)
+sheets = inventory.parse_sheets(Path("answers.csv")) if Path("answers.csv").exists() else sheets
 counted = inventory.taught_until("06")  # "03" counts only what notebooks 01 to 03 teach
 len(sheets), int(counted.sum())
 

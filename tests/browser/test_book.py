@@ -18,7 +18,7 @@ from test_slides import EVERY, NUMBERS, answered, watched
 
 from attnlib.colours import HATCH, INK, MASKED, contrast, luminance, palette
 from tools.links import address
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 NAMES = [notebook.name for notebook in SERIES]
 BESIDE = ["index", "questions", "glossary", "api", "references", "teaching", "checks", "diagnose", "class", "grading"]
@@ -94,7 +94,7 @@ def test_every_letter_of_every_question_gets_the_reply_of_the_notebook(new_page,
 
 def test_a_question_is_answered_by_keys(new_page, book):
     """Arrows only move on, so that all options are heard before one is chosen; Enter chooses; Tab leads to the end."""
-    page, _ = opened(new_page, book, named("scaling").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("scaling").name, 1366)
     page.reload()
     box = page.locator('[data-name="score_std"]')
     options, fold = box.get_by_role("radio"), page.locator("#answer-score-std")
@@ -114,7 +114,9 @@ def test_a_question_is_answered_by_keys(new_page, book):
 
 
 @pytest.mark.parametrize("width", [390, 1366])
-@pytest.mark.parametrize("name", [named("start_here").name, named("scaling").name, named("it_speaks").name])
+@pytest.mark.parametrize(
+    "name", [find_notebook("start_here").name, find_notebook("scaling").name, find_notebook("it_speaks").name]
+)
 def test_a_slider_moves_a_picture(new_page, book, name, width):
     page, problems = opened(new_page, book, name, width)
     for still in page.locator("[data-attnlib]").all():
@@ -137,7 +139,7 @@ def test_words_in_pictures_can_be_read(new_page, book, name, width):
 
 def test_a_narrow_page_has_its_own_layouts(new_page, book):
     """Words stand below each other, and each part of a call fits the page."""
-    page, _ = opened(new_page, book, named("start_here").name)
+    page, _ = opened(new_page, book, find_notebook("start_here").name)
     ribbons, _, call = page.locator("[data-attnlib]").all()
     down, across = (ribbons.locator(f"div.attnlib-{name}").first for name in ("down", "across"))
     assert down.is_visible() and not across.is_visible()
@@ -148,7 +150,7 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
 
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
-    page, _ = opened(new_page, book, named("start_here").name)
+    page, _ = opened(new_page, book, find_notebook("start_here").name)
     table, going_on = page.locator(".table-wrapper").first, page.locator(".attnlib-goes-on")
     assert "gradient" in table.evaluate("ask.masked")
     table.evaluate("ask.toItsEnd")
@@ -160,7 +162,7 @@ def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book)
 
 
 def test_the_mark_of_what_goes_on_is_not_why_it_does(new_page, book):
-    page, _ = opened(new_page, book, named("scaling").name)
+    page, _ = opened(new_page, book, find_notebook("scaling").name)
     plane = page.locator(".attnlib-live:has(.attnlib-parts)").last
     for width, goes_on in ((390, 0), (375, 1), (390, 0)):
         page.set_viewport_size({"width": width, "height": 844})
@@ -205,14 +207,14 @@ def test_a_page_says_what_it_is_about_and_has_a_picture_for_those_who_link_to_it
 def test_next_leads_through_the_notebooks_in_order(new_page, book):
     page, _ = opened(new_page, book, NAMES[0])
     seen = [NAMES[0]]
-    while not seen[-1].startswith(named("long_texts").number):
+    while not seen[-1].startswith(find_notebook("long_texts").number):
         page.locator("a.next-page").click()
         seen.append(page.url.rpartition("/")[2].partition(".")[0])
     assert seen == [name for name in NAMES if name <= seen[-1]]
 
 
 def test_figures_take_the_colours_of_the_theme(new_page, book):
-    page, _ = opened(new_page, book, named("start_here").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("start_here").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
     words = page.locator(".attnlib-figure [class=attnlib-halo]").first
     inks = [words.evaluate("ask.ink")]
@@ -223,7 +225,7 @@ def test_figures_take_the_colours_of_the_theme(new_page, book):
 
 
 def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, book):
-    page, _ = opened(new_page, book, named("long_texts").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("long_texts").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
     for theme, sign in (("light", -1), ("dark", 1)):
         while body.get_attribute("data-theme") != theme:
@@ -234,7 +236,7 @@ def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, boo
 
 
 def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_free(new_page, book):
-    page, _ = opened(new_page, book, named("masks").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("masks").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
     rail = page.locator(".attnlib-control > input").first
     page.get_by_role("slider", name="length").press("Home")  # no query has a key then
@@ -256,7 +258,7 @@ def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_
     assert max(luminance(ground), luminance(box)) < luminance(palette()[0][0])
 
 
-@pytest.mark.parametrize("name", [named("masks").name, named("train_and_look").name])
+@pytest.mark.parametrize("name", [find_notebook("masks").name, find_notebook("train_and_look").name])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
     """And beside each other where there is room for letters that can be read."""
     page, _ = opened(new_page, book, name)
@@ -273,7 +275,7 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     assert any(beside) and beside == [figure.evaluate("ask.hasRoom") for figure in figures.all()]
 
 
-@pytest.mark.parametrize("name", [named("pytorch_module").name, named("a_real_model").name])
+@pytest.mark.parametrize("name", [find_notebook("pytorch_module").name, find_notebook("a_real_model").name])
 def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
     page, _ = opened(new_page, book, name)
     for width, below in ((390, True), (1366, False), (390, True)):
@@ -288,7 +290,7 @@ def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
 
 
 def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):
-    page, _ = opened(new_page, book, named("it_speaks").name)
+    page, _ = opened(new_page, book, find_notebook("it_speaks").name)
     view = page.locator(".attnlib-still:has(.attnlib-layers)")
     view.get_by_role("slider", name="layer").press("End")
     ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke='#fff']", ".attnlib-live"))

@@ -18,9 +18,9 @@ from front_end import CHROMIUM, FLAGS, ROOT, serious
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
 from attncourse import smollm
-from tools.series import named
+from tools.series import find_notebook
 
-NAME = named("it_speaks").name
+NAME = find_notebook("it_speaks").name
 WHEEL = smollm.browser.WHEEL
 BUTTON = "Load the model"
 PROMPT = smollm.chat("What is attention in a transformer? Please explain it in a few short words to me now.")

@@ -7,9 +7,9 @@ import pytest
 from firefox import Firefox
 
 from tools import reading
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
-NAMES = [named("start_here").name, named("scaling").name]
+NAMES = [find_notebook("start_here").name, find_notebook("scaling").name]
 ASK = Path(__file__).with_name("page.js").read_text("utf-8")
 
 

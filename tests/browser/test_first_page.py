@@ -17,10 +17,10 @@ from attnlib import svg
 from lite import first_page
 from tests.test_smollm_sentences import HEADS, STORED, weights
 from tools.record_sentences import SENTENCES, STOPS
-from tools.series import named
+from tools.series import find_notebook
 
 ENTRY = {
-    "name": named("start_here").name,
+    "name": find_notebook("start_here").name,
     "title": "start",
     "text": "",
     "read": "r",
@@ -267,14 +267,14 @@ def test_it_can_be_broken_and_mended(url, new_page):
     assert "as trained" not in right[1]
     for name, (short, lesson, line) in first_page.MISTAKES.items():
         stored, button = item["mistakes"][name], page.get_by_role("button", name=short, exact=True)
-        assert button.get_attribute("title") == f"{line} Notebook {named(lesson).number}."
+        assert button.get_attribute("title") == f"{line} Notebook {find_notebook(lesson).number}."
         button.click()
         assert (
             button.get_attribute("aria-pressed") == "true"
             and page.locator("#mistakes [aria-pressed=true]").count() == 1
         )
         assert same(row(page), stored["row"]) and page.inner_text("#blank").strip("“”") == stored["next"][0][0].strip()
-        assert page.inner_text("#slider-says").startswith(f"{line} Notebook {named(lesson).number}.")
+        assert page.inner_text("#slider-says").startswith(f"{line} Notebook {find_notebook(lesson).number}.")
         assert (
             f"Its loss (surprise) on the sentence: {stored['loss']:.2f}, as trained {item['loss']:.2f}."
             in page.inner_text("#goes-on")
@@ -365,7 +365,11 @@ def test_kinds_of_heads_can_be_lit(url, new_page):
         page.get_by_role("button", name=name, exact=True).click()
         assert page.locator("#heads .of").count() == len(kind["heads"])
         assert page.inner_text("#group-says").startswith(f"{len(kind['heads'])} heads ")
-        assert page.locator("#group-says a").get_attribute("href").startswith(f"read/{named('it_speaks').name}.html#")
+        assert (
+            page.locator("#group-says a")
+            .get_attribute("href")
+            .startswith(f"read/{find_notebook('it_speaks').name}.html#")
+        )
     page.get_by_role("button", name=name, exact=True).click()
     assert page.locator("#heads .of").count() == 0
 

@@ -12,12 +12,12 @@ from front_end import BIN, ROOT, offline, prepared, serious
 from views import stops
 
 import attnlib
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
-TORCH = [named("pytorch_module").name]
+TORCH = [find_notebook("pytorch_module").name]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
 LIVE = ".attnlib-live"
 
@@ -71,7 +71,7 @@ def test_runs_and_its_slider_moves_the_picture(ran):
         assert page.locator(before).count() >= 1 and not page.locator(before).first.is_visible()
 
 
-@in_all(named("scaling").name)
+@in_all(find_notebook("scaling").name)
 def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
     _, page = ran
     resized(page, 1366)
@@ -88,7 +88,7 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
         assert f"query {k // 8}, key {k % 8}" in view.inner_text()
 
 
-@in_all(named("vectorized").name)
+@in_all(find_notebook("vectorized").name)
 def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
     _, page = ran
     resized(page, 1366)
@@ -103,7 +103,7 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
         page.locator(f"{LIVE} desc", has_text=words).first.wait_for(state="attached", timeout=5000)
 
 
-@in_all(named("masks").name)
+@in_all(find_notebook("masks").name)
 def test_arrow_keys_choose_a_cell_without_a_mouse(ran):
     front_end, page = ran
     resized(page, 1366)
@@ -132,7 +132,7 @@ def test_arrow_keys_choose_a_cell_without_a_mouse(ran):
     assert frames.count() == 2  # the row of the query, the column of the key
 
 
-@on_page_of(("lab", named("scaling").name))
+@on_page_of(("lab", find_notebook("scaling").name))
 def test_keys_move_a_slider_up_and_home_brings_it_back(ran):
     front_end, page = ran
     handle = front_end.handles(page).first
@@ -150,7 +150,7 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(ran):
         assert value_after("Home") == start, key
 
 
-@on_page_of(("lab", named("scaling").name))
+@on_page_of(("lab", find_notebook("scaling").name))
 def test_axe_finds_nothing_serious_in_the_outputs_of_a_notebook(ran):
     """Live views, tables, verdicts of checks; JupyterLab drops the alternative text of an image/png, whatever it is."""
     _, page = ran
@@ -160,7 +160,7 @@ def test_axe_finds_nothing_serious_in_the_outputs_of_a_notebook(ran):
     assert serious(page, context=ours) == []
 
 
-@on_page_of(("lab", named("scaling").name))
+@on_page_of(("lab", find_notebook("scaling").name))
 def test_after_a_restart_of_the_kernel_the_static_picture_is_back(ran):
     """The last test on this page: its views are gone."""
     _, page = ran
@@ -316,7 +316,7 @@ def test_parts_of_a_picture_that_are_not_sent_again_stand_in_it(front_ends, new_
     assert page.locator("[data-hole]").count() == 0 and any(b"data-part" in message for message in received)
 
 
-@on_page_of(("classic", named("start_here").name))
+@on_page_of(("classic", find_notebook("start_here").name))
 def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(ran):
     front_end, _ = ran
     (site,) = (front_end.home / "venv").rglob("site-packages")
@@ -330,7 +330,7 @@ def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(ran):
 def test_the_first_page_of_make_lab(front_ends, new_page):
     """No question about news lies over it, nothing waits to be saved, and a picture is seen without scrolling."""
     front_end, page = front_ends("lab"), new_page(1366, 768)
-    prepared(page).goto(f"{front_end.url}/lab/tree/{named('start_here').built.name}")
+    prepared(page).goto(f"{front_end.url}/lab/tree/{find_notebook('start_here').built.name}")
     page.wait_for_function("ask.idle()", timeout=90_000)
     page.wait_for_timeout(3000)  # the question comes after the kernel, and so does what makes a tab dirty
     assert page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
@@ -348,7 +348,7 @@ def shows_a_static_picture(page):
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-@pytest.mark.parametrize("name", [named("by_hand").name, named("multi_head").name])
+@pytest.mark.parametrize("name", [find_notebook("by_hand").name, find_notebook("multi_head").name])
 def test_opened_without_running(front_ends, new_page, tmp_path, name, trusted):
     front_end, page = front_ends("lab"), new_page()
     copy = front_end.folder / f"{name}_{'trusted' if trusted else 'untrusted'}.ipynb"
@@ -371,7 +371,7 @@ def test_a_readers_saved_notebook_opened_again(front_ends, new_page):
     """A reader runs, saves, and comes back next week: the kernel is another one, the static picture must show."""
     front_end, page = front_ends("lab"), new_page()
     copy = front_end.folder / "saved.ipynb"
-    shutil.copy(named("by_hand").built, copy)
+    shutil.copy(find_notebook("by_hand").built, copy)
     front_end.open(page, copy.name)
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
@@ -393,12 +393,12 @@ def test_a_readers_saved_notebook_opened_again(front_ends, new_page):
 @pytest.mark.parametrize("sanitize", [False, True])
 def test_as_a_web_page(new_page, tmp_path, sanitize):
     command = [str(ROOT / ".venv" / BIN / "jupyter"), "nbconvert", "--to", "html", "--output-dir", str(tmp_path)]
-    command += [f"--HTMLExporter.sanitize_html={sanitize}", str(named("scaling").built)]
+    command += [f"--HTMLExporter.sanitize_html={sanitize}", str(find_notebook("scaling").built)]
     subprocess.run(command, check=True, capture_output=True)
-    text = (tmp_path / f"{named('scaling').name}.html").read_text("utf-8")
+    text = (tmp_path / f"{find_notebook('scaling').name}.html").read_text("utf-8")
     assert "VBox(children" not in text and "vnd.jupyter.widget-view" not in text
     page = new_page()
-    page.goto((tmp_path / f"{named('scaling').name}.html").as_uri())
+    page.goto((tmp_path / f"{find_notebook('scaling').name}.html").as_uri())
     assert page.locator("img").count() >= 3
     assert all(page.locator("img").nth(i).is_visible() for i in range(3))
 

@@ -8,7 +8,7 @@ from test_slides import watched
 
 from tools import lecture
 from tools.licence import LICENCE_LINK
-from tools.series import named
+from tools.series import find_notebook
 
 MOST = {"45": 24, "90": 47, "half-day": 80}  # slides at most
 
@@ -100,7 +100,7 @@ def at_view(page, built, number, fragment=""):
 
 def test_the_first_view_asks_before_it_answers_and_still_fits(new_page, built):
     page = prepared(new_page(1024, 768))
-    slider = at_view(page, built, named("start_here").number, ", 0, 9")
+    slider = at_view(page, built, find_notebook("start_here").number, ", 0, 9")
     assert slider.input_value() == "5" and "You said Mary." in page.locator(".present .attnlib-live").inner_text()
     slider.press("End")
     said = page.locator(".present .attnlib-said p").bounding_box()
@@ -132,7 +132,7 @@ def test_a_slide_still_fits_when_its_question_is_answered(new_page, built, name,
 @pytest.mark.parametrize("how", ["click", "drag"])
 def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, how):
     page = new_page()
-    slider = at_view(page, built, named("scaling").number)
+    slider = at_view(page, built, find_notebook("scaling").number)
     here = page.evaluate("Reveal.getIndices().h")
     page.keyboard.press("PageDown")
     box = slider.bounding_box()
@@ -155,7 +155,7 @@ def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, h
 
 def test_home_and_end_move_a_slider_before_a_click_and_never_turn_slides(new_page, built):
     page = new_page()
-    slider = at_view(page, built, named("scaling").number, ", 0, 9")
+    slider = at_view(page, built, find_notebook("scaling").number, ", 0, 9")
     page.evaluate("document.activeElement.blur()")
     here = page.evaluate("Reveal.getIndices().h")
     for key, end in (("End", "max"), ("Home", "min")):
@@ -223,7 +223,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
-    assert f"Coming from {named('start_here').number}" in notes.inner_text()
+    assert f"Coming from {find_notebook('start_here').number}" in notes.inner_text()
 
 
 @pytest.mark.parametrize("name", ["45", "90"])

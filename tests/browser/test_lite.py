@@ -18,7 +18,7 @@ from front_end import BIN, CHROMIUM, FLAGS, ROOT, prepared
 
 from tools.licence import LICENCE_LINK
 from tools.numbering import numbers
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.browser]
 NAMES = [notebook.name for notebook in SERIES]
@@ -138,7 +138,7 @@ def test_a_request_to_another_host_would_be_seen(url, new_page):
     """The check above can fail: what Python in the browser fetches from elsewhere is in the list."""
     page = new_page()
     requests = watched(page)
-    open_live(page, url, named("start_here").name)
+    open_live(page, url, find_notebook("start_here").name)
     page.evaluate("code => ask.run(code)", "import js; js.fetch('http://elsewhere.test/numpy.whl')")
     assert set(elsewhere(requests, url)) == {"http://elsewhere.test/numpy.whl"}  # a fetch that fails may be tried again
 
@@ -165,7 +165,7 @@ def test_a_lecturers_laptop_serves_the_room(url, chromium):
     browser = chromium.browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
     page = browser.new_page()
     requests, address = watched(page), url.replace("127.0.0.1", "laptop.test")
-    open_live(page, address, named("start_here").name)
+    open_live(page, address, find_notebook("start_here").name)
     assert page.evaluate("window.isSecureContext") is False
     assert problems(run_all(page)) == []
     assert elsewhere(requests, address) == []
@@ -241,7 +241,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
     says = re.search(r"about \d+ MB", page.text_content("body"))[0]
     assert len(told) == 1 and says in told.pop()
     requests = watched(page)
-    page.goto(f"{url}/read/{named('scaling').name}.html")
+    page.goto(f"{url}/read/{find_notebook('scaling').name}.html")
     prepared(page)
     page.click("text=Run this notebook")
     page.wait_for_function("ask.idle()", timeout=180_000)
@@ -252,7 +252,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
 
 def test_the_link_of_an_exercise_leads_to_its_cell(url, new_page):
     page = prepared(new_page())
-    page.goto(f"{url}/read/{named('multi_head').name}.html")
+    page.goto(f"{url}/read/{find_notebook('multi_head').name}.html")
     write = page.locator(".attnlib-write a").last
     write.evaluate("link => link.click()")
     goal = page.locator(".jp-Cell.jp-mod-active", has_text=f"Exercise {numbers()['two_jobs']}")
@@ -287,7 +287,7 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
         with served(tmp_path / "site") as url:
             page = new_page()
             requests = watched(page)
-            open_live(page, url, named("start_here").name)
+            open_live(page, url, find_notebook("start_here").name)
             assert problems(run_all(page)) == []
             assert page.locator(LIVE).count() == 3  # the ribbons of two sentences, and a whole call
             assert f"{cdn}/pyodide.mjs" in requests

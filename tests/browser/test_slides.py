@@ -13,7 +13,7 @@ from attncourse.engine.exercise import Number
 from attnlib.live import frames
 from tools import reading, slides
 from tools.licence import LICENCE_LINK
-from tools.series import SERIES, named
+from tools.series import SERIES, find_notebook
 
 EVERY = PREDICTIONS | {
     f"{name}-{i}": question for name, recall in RECALLS.items() for i, question in enumerate(recall.questions, 1)
@@ -65,7 +65,7 @@ def test_every_slide_fits(new_page, tmp_path, path):
     assert page.evaluate("ask.borrowed()") == []
     assert found["smallest"]["code"] >= 18 and found["smallest"]["prose"] >= 24
     revived = page.locator("[data-attnlib] .attnlib-live").count()
-    assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != named("scaling").name)
+    assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != find_notebook("scaling").name)
     headings = [c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("#")]
     assert found["count"] >= len(headings)
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
@@ -77,7 +77,7 @@ def test_every_slide_fits(new_page, tmp_path, path):
 
 @pytest.mark.parametrize("how", ["", "?print-pdf"], ids=["first slide", "all slides"])
 def test_axe_finds_nothing_serious_in_a_deck(new_page, tmp_path, how):
-    path = named("multi_head").built
+    path = find_notebook("multi_head").built
     file = tmp_path / "deck.html"
     file.write_text(slides.deck(path), encoding="utf-8")
     page = new_page()

@@ -74,11 +74,11 @@ class Report:
     def votes(self, notebook):
         """Return {question: {letter: how many}} of a notebook."""
         counts = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
-        for _, name, letter in self.cast(notebook):
+        for _, name, letter in self.latest_votes(notebook):
             counts[name][letter] = counts[name].get(letter, 0) + 1
         return counts
 
-    def cast(self, notebook):
+    def latest_votes(self, notebook):
         """Return (student, question, letter) of each vote, the latest of a student; "other" if it is no option."""
         last = {}
         for submission in sorted(self.handed_in(notebook), key=lambda one: one.when):
@@ -95,7 +95,7 @@ class Report:
         return of_files + [(by_number[row["which"]], row["number"], row["why"]) for row in self.judged if row["why"]]
 
 
-def made(folder, jobs=1):
+def make_report(folder, jobs=1):
     """Return the Report on a folder.
 
     Parameters
@@ -119,7 +119,7 @@ def made(folder, jobs=1):
         parts = min(jobs, max(1, len(of_it) // 10))
         tasks += [(notebook, of_it[i::parts]) for i in range(parts) if of_it]
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
-        judged = [row for rows in pool.map(lambda task: _judged(*task), tasks) for row in rows]
+        judged = [row for rows in pool.map(lambda task: _judge_notebook(*task), tasks) for row in rows]
     judged.sort(key=lambda row: (row["number"].split(".")[0], int(row["number"].split(".")[1]), row["which"]))
     return Report({notebook.number: notebook for notebook, _ in tasks}, handed_in, _of_students(judged, handed_in))
 
@@ -133,7 +133,7 @@ def _of_students(judged, handed_in):
     return [best[one] for one in dict.fromkeys((files[row["which"]].student, row["number"]) for row in judged)]
 
 
-def _judged(notebook, handed_in):
+def _judge_notebook(notebook, handed_in):
     """Return the judgements of a notebook, made in a process of their own."""
     asked = {
         "notebook": str(notebook.path.resolve()),

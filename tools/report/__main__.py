@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import made, page
+from . import make_report, page
 
 parser = argparse.ArgumentParser(prog="python -m tools.report", description="Which mistakes a class made.")
 parser.add_argument("folder", type=Path, help="the notebooks that were handed in, or a course of nbgrader")
@@ -15,7 +15,7 @@ parser.add_argument("-j", "--jobs", type=int, default=1, help="processes at the 
 arguments = parser.parse_args()
 sys.stdout.reconfigure(encoding="utf-8")  # whatever the console is
 try:
-    report = made(arguments.folder, arguments.jobs)
+    report = make_report(arguments.folder, arguments.jobs)
 except OSError as error:
     sys.exit(f"report: {error}")
 print(page.text(report, arguments.names))

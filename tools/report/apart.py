@@ -89,7 +89,7 @@ def apart(work, seconds=2 * TIME_LIMIT):
         _work_and_end(work, write)
     os.close(write)
     try:
-        message, in_time = _received(read, time.monotonic() + seconds)
+        message, in_time = _receive(read, time.monotonic() + seconds)
     finally:
         os.close(read)
         with contextlib.suppress(OSError):  # what it has started, and then itself
@@ -108,7 +108,7 @@ def apart(work, seconds=2 * TIME_LIMIT):
         raise NoAnswer("it ended Python" if not message else "what came back cannot be read") from None
 
 
-def _received(read, deadline):
+def _receive(read, deadline):
     """Return (what was sent, was it all sent in time); more than MOST_BYTES counts as nothing."""
     message = bytearray()
     while (left := deadline - time.monotonic()) > 0 and select.select([read], [], [], left)[0]:
@@ -123,7 +123,7 @@ def _work_and_end(work, write):
     """Do the work in a sealed copy, send what it returns, and never return."""
     gc.freeze()  # else the collector would go through all that the process holds, and have it copied
     with contextlib.suppress(BaseException):
-        write = _sealed(write)
+        write = _seal_process(write)
         try:
             message = json.dumps({"found": encode(work())})
         except NoAnswer as error:
@@ -136,7 +136,7 @@ def _work_and_end(work, write):
     os._exit(0)
 
 
-def _sealed(write):
+def _seal_process(write):
     """Take from this process what it does not need; return the new number of the pipe that is left to it."""
     import resource  # not on Windows
 
@@ -145,7 +145,7 @@ def _sealed(write):
     with open("/proc/self/statm", encoding="utf-8") as pages:
         held = int(pages.read().split()[0]) * resource.getpagesize()
     seconds = int(2 * TIME_LIMIT)
-    limits = {"CORE": 0, "FSIZE": 0, "NPROC": 0, "AS": held + MEMORY, "CPU": seconds}  # CPU: if nobody ends it
+    limits = {"CORE": 0, "FSIZE": 0, "NPROC": 0, "AS": held + MEMORY, "CPU": seconds}  # CPU: if the parent is gone
     for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     silence = os.open(os.devnull, os.O_RDWR)
@@ -156,7 +156,7 @@ def _sealed(write):
     sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stdout
     sys.dont_write_bytecode = True
-    _restricted()
+    _restrict_writes()
     sys.addaudithook(_refuse)
     return 3
 
@@ -166,7 +166,7 @@ def landlock(number, *arguments):
     return ctypes.CDLL(None).syscall(number, *arguments)
 
 
-def _restricted():
+def _restrict_writes():
     """Have the kernel refuse writing, deleting and starting programs, also to libraries in C.
 
     Linux 5.13 and later can, by Landlock (REFERENCES.md): 6.2 refuses to truncate files, too, 6.7 TCP connections, 6.12
@@ -182,7 +182,7 @@ def _restricted():
     rules = landlock(_CREATE, struct.pack("3Q", files, connections, signals), 24, 0)
     silence = os.open(os.devnull, os.O_PATH)
     landlock(_ADD, rules, 1, struct.pack("=Qi", files & (write | truncate), silence), 0)
-    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: only then may somebody who is not root go on
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: Landlock requires it of anybody but root
     landlock(_RESTRICT, rules, 0)
     os.close(rules)
     os.close(silence)

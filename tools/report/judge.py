@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 from attncourse import EXERCISES
 from attncourse.engine import describe
-from attncourse.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, judged
+from attncourse.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, calls_into_libraries, outcome_of_judge
 from attncourse.engine.sandbox import TimeUp, time_limit
 from attncourse.lessons.program_a_head.puzzle import Puzzle
 from attncourse.mine import names_used
 
 from .apart import NoAnswer, Recorded, Replayed, apart
-from .notebooks import Series, read
+from .notebooks import Series, read_cells
 from .submissions import Submission
 
 _OF_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
@@ -41,18 +41,18 @@ def judgements(notebook, submissions):
         try:
             for cell in notebook.cells[place : task.place]:
                 if cell["cell_type"] == "code":
-                    _run(cell["source"], namespace)
+                    _execute(cell["source"], namespace)
         except Exception as error:
             trouble = trouble or f"the series' own cells do not run here: {type(error).__name__}: {error}"
         for submission in submissions:
             found = judged_one(task, submission, notebook, namespace, trouble)
             yield {"which": submission.which, "number": task.number, **found._asdict()}
         with contextlib.suppress(Exception):
-            _run(task.solution, namespace)
+            _execute(task.solution, namespace)
         place = task.place + 1
 
 
-def _run(source, namespace):
+def _execute(source, namespace):
     exec(compile(source, "<cell>", "exec"), namespace)
 
 
@@ -81,7 +81,7 @@ def judged_one(task, submission, notebook, namespace, trouble=""):
     for cells, others in tried:
         others = [source for source in others if source not in notebook.sources]
         for own in (False, True):
-            judgement = _judged(_Answer(task, cells, others, namespace, own))
+            judgement = _judge_reading(_Answer(task, cells, others, namespace, own))
             if judgement.state == "right":
                 return judgement
             judgements += [judgement] * (not own)
@@ -89,7 +89,7 @@ def judged_one(task, submission, notebook, namespace, trouble=""):
     return next((one for one in judgements if one.state != "not tried"), judgements[0])
 
 
-def _judged(answer):
+def _judge_reading(answer):
     """Return the Judgement of one reading of an answer."""
     where, name = answer.task.judge
     try:
@@ -130,7 +130,7 @@ class _Answer:
         error = None
         for source in self._sources():
             try:
-                _run(source, self.namespace)
+                _execute(source, self.namespace)
             except Exception as raised:
                 error = raised
         arguments = [ast.unparse(argument) for argument in self.task.call.args]
@@ -167,7 +167,7 @@ def helpers(cells, others, known):
     for source in others:
         with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):
             for node in ast.parse(source).body:
-                definitions |= dict.fromkeys(_bound(node), ast.unparse(node))
+                definitions |= dict.fromkeys(_bound_names(node), ast.unparse(node))
     while needed:
         with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):
             for name in names_used(needed.pop()):
@@ -177,7 +177,7 @@ def helpers(cells, others, known):
     return list(dict.fromkeys(reversed(used.values())))
 
 
-def _bound(node):
+def _bound_names(node):
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -194,8 +194,8 @@ def _of_exercise(name, answer):
     """Return (state, mistakes), and of a right answer what the check remarks on, for an exercise of the catalogue."""
     exercise = EXERCISES[name]
     if isinstance(exercise, Puzzle):  # its function gives matrices: they are all there is to judge
-        return _of_puzzle(exercise, apart(lambda: _called(*answer.values())))
-    tried, libraries = apart(lambda: _tried(exercise, *answer.values()))
+        return _of_puzzle(exercise, apart(lambda: _call_if_callable(*answer.values())))
+    tried, libraries = apart(lambda: _run_on_probes(exercise, *answer.values()))
     if tried in ("not tried", "unfit"):
         return {"unfit": "wrong"}.get(tried, tried), ()
     try:
@@ -210,7 +210,7 @@ def _of_exercise(name, answer):
         raise NoAnswer(f"it did not finish within {TIME_LIMIT:g} seconds")
     if any("raises NameError" in outcome.problem for outcome in outcomes):
         raise NoAnswer("it uses a name that its cells do not define")
-    state, mistakes = exercise.judged(None, outcomes)
+    state, mistakes = exercise.judge_outcomes(None, outcomes)
     if state != "right":
         return state, mistakes
     known = {"", exercise.name, *exercise.our_functions}  # nothing else that a copy sends is told
@@ -219,7 +219,7 @@ def _of_exercise(name, answer):
     return state, mistakes, " ".join(line.removeprefix("Remark: ") for line in said if line.startswith("Remark: "))
 
 
-def _tried(exercise, answer):
+def _run_on_probes(exercise, answer):
     """Return "not tried", "unfit", or of each probe what an Outcome holds, and which functions of libraries ran.
 
     Where a judge speaks, the outcome holds what it is given.
@@ -230,7 +230,7 @@ def _tried(exercise, answer):
         exercise = replace(exercise, judge=lambda result, *arguments: ("given", result))
     try:
         with calls_into_libraries({exercise.name, *exercise.our_functions}) as ours:
-            outcomes = exercise.tried(exercise.adapt(answer))
+            outcomes = exercise.run_on_probes(exercise.adapt(answer))
     except Unfit:
         return "unfit", ()
     return [list(outcome) for outcome in outcomes], sorted(ours)
@@ -240,13 +240,15 @@ def _outcome(exercise, i, values, kind, problem, mutated, tensor, given):
     """Return the Outcome of probe i, judged here if the exercise has a judge; raise ValueError if it lacks arrays."""
     if given:
         lists = not exercise.answer_is_code
-        return judged(exercise.judge, given[1], exercise.probes[i].args, lists)._replace(mutated=mutated, tensor=tensor)
+        return outcome_of_judge(exercise.judge, given[1], exercise.probes[i].args, lists)._replace(
+            mutated=mutated, tensor=tensor
+        )
     if not kind and len(values) != len(exercise.expected[i].values):
         raise ValueError("as many arrays as the right answer has are expected")
     return Outcome(values, kind, problem, mutated, tensor)
 
 
-def _called(answer):
+def _call_if_callable(answer):
     return answer() if callable(answer) else answer
 
 
@@ -254,7 +256,7 @@ def _of_puzzle(puzzle, matrices):
     """Return (state, mistakes) of the matrices that a puzzle asks for."""
     try:
         function = puzzle.adapt(lambda: matrices)
-        return puzzle.judged(function, [puzzle.run(function, probe.args) for probe in puzzle.probes])
+        return puzzle.judge_outcomes(function, [puzzle.call_on_probe(function, probe.args) for probe in puzzle.probes])
     except Unfit:
         return "wrong", ()
 
@@ -266,12 +268,12 @@ def _of_patient(name, answer):
     """Return (state, no mistakes): a probe is called in the copy, and judged here by what its calls gave."""
     check = getattr(importlib.import_module("attncourse.clinic.patients"), name)  # it needs torch
 
-    def called():
+    def record_calls():
         values = [_recordable(value) for value in answer.values()]
         check(*values)
         return [{"calls": value.log} if isinstance(value, Recorded) else value for value in values]
 
-    values = [Replayed(value["calls"]) if isinstance(value, dict) else value for value in apart(called)]
+    values = [Replayed(value["calls"]) if isinstance(value, dict) else value for value in apart(record_calls)]
     state = check(*values).state
     if not all(value.whole for value in values if isinstance(value, Replayed)):
         raise NoAnswer("its calls cannot be repeated")
@@ -289,9 +291,9 @@ def main():
     """Read {"notebook": path, "submissions": [fields]} from stdin; the last line of stdout holds the judgements."""
     asked = json.loads(sys.stdin.read())
     path = Path(asked["notebook"])
-    notebook = Series(path, read(path))
+    notebook = Series(path, read_cells(path))
     submissions = [
-        Submission(which, Path(shown), shown, read(Path(where)), notebook.number)
+        Submission(which, Path(shown), shown, read_cells(Path(where)), notebook.number)
         for which, where, shown in asked["submissions"]
     ]
     os.chdir(path.parent)

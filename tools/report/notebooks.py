@@ -120,7 +120,7 @@ def code_of(cells):
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
-def read(path):
+def read_cells(path):
     """Return the cells of a notebook, each source as one text; raise ValueError for what is none."""
     try:
         cells = json.loads(path.read_text("utf-8-sig"))["cells"]  # some editors begin a file with a mark
@@ -139,5 +139,5 @@ def read(path):
 
 def series(folder):
     """Return the notebooks of a folder that have exercises, by number."""
-    notebooks = (Series(path, read(path)) for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")))
+    notebooks = (Series(path, read_cells(path)) for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")))
     return {notebook.number: notebook for notebook in notebooks if notebook.tasks}

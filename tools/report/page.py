@@ -30,7 +30,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .5rem; border-bot
 """
 
 
-def told(exercise, mistake):
+def symptom_and_reply(exercise, mistake):
     """Return (how a mistake shows, what to reply): the lecturer's words for both, else those of the check."""
     for ids, words in REPLIES["exercises"].get(exercise, {}).items():
         if mistake in ids.split(", "):
@@ -49,11 +49,11 @@ def plain(words):
 
 def rows_of(report, task):
     """Return [(how many answers, mistake or "no name", how it shows, what to reply), ...] of an exercise."""
-    rows = [(n, id or "no name", *told(task.key, id)) for id, n in report.mistakes(task.number)]
+    rows = [(n, id or "no name", *symptom_and_reply(task.key, id)) for id, n in report.mistakes(task.number)]
     return rows + [(n, "right, with a remark", remark, "") for remark, n in report.remarks(task.number)]
 
 
-def discussed(report):
+def first_to_discuss(report):
     """Return a dict for each mistake to discuss first, in plain words: heading, cell, shows, asks, mistake."""
     tasks = {task.number: task for notebook in report.notebooks.values() for task in notebook.tasks}
     students, found = len({row["student"] for row in report.judged}), []
@@ -61,7 +61,7 @@ def discussed(report):
         task = tasks[row["number"]]
         exercise = EXERCISES[task.judge[1]]
         mistake = next((one for one in exercise.mistakes if one.id == id), MISTAKES[id])
-        shows, asks = told(task.key, id)
+        shows, asks = symptom_and_reply(task.key, id)
         heading = f"{n} of {students} students · Exercise {task.number} {task.title}"
         subject = exercise.subject.replace("Your", "The")
         words = {"heading": heading, "cell": row["cell"], "shows": shows[:1].upper() + shows[1:], "asks": asks}
@@ -103,7 +103,7 @@ def text(report, names=False):
             right = PREDICTIONS[name].right
             lines.append(f"{name:<44}" + "   ".join(f"{a}{'*' * (a == right)} {n}" for a, n in letters.items()))
         lines.append("")
-    for one in discussed(report):
+    for one in first_to_discuss(report):
         lines += [f"to discuss first: {one['heading']}", "", textwrap.indent(one["cell"], "    "), ""]
         lines += [f"{one['shows']}. {one['mistake']}", one["asks"], ""]
     troubles = report.troubles()
@@ -141,7 +141,7 @@ def bar(title, counts, colours):
 
 def page(report, names=False):
     """Return the report as one HTML page that needs no network."""
-    first = discussed(report)
+    first = first_to_discuss(report)
     links = "".join(f'<li><a href="#discuss-{i}">{as_html(one["heading"])}</a></li>' for i, one in enumerate(first, 1))
     parts = [f"<h2>To discuss first</h2><ol>{links}</ol>"] * bool(first)
     parts += [_of_notebook(report, notebook) for notebook in report.notebooks.values()]
@@ -203,7 +203,8 @@ def table(report, names=False):
     numbers = [task.number for notebook in report.notebooks.values() for task in notebook.tasks]
     questions = [name for notebook in report.notebooks.values() for name in notebook.guesses.values()]
     cells = {(row["student"], row["number"]): _result(row) for row in report.judged}
-    cells |= {(student, name): letter for n in report.notebooks.values() for student, name, letter in report.cast(n)}
+    votes = (vote for notebook in report.notebooks.values() for vote in report.latest_votes(notebook))
+    cells |= {(student, name): letter for student, name, letter in votes}
     writer.writerow(["student", "right", *numbers, *questions, *["files"] * names])
     for student in sorted({one.student for one in report.submissions}):
         files = " | ".join(one.shown for one in report.submissions if one.student == student)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from attncourse.engine.questions import letter
 
-from .notebooks import CHECKS, code_of, read
+from .notebooks import CHECKS, code_of, read_cells
 
 MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
 MOST_FILES = 3  # that one student hands in for a notebook; more of one name are those of many people
 _VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(.+?)\2", re.MULTILINE)
-_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"  # as browsers, Jupyter and Windows call one
+# What a program appends to the name of a copy: " (1)" in browsers and Windows, "-Copy1" in Jupyter, "copy" alone.
+_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def found_in(folder, notebooks):
     They are numbered in an order that says nothing of their names.
     """
     root = folder / "submitted" if (folder / "submitted").is_dir() else folder
-    paths = [path for path in root.rglob("*.ipynb") if not _hidden(path.relative_to(root)) and path.is_file()]
+    paths = [path for path in root.rglob("*.ipynb") if not _is_hidden(path.relative_to(root)) and path.is_file()]
     if not paths:
         raise FileNotFoundError(
             f"{folder} holds no notebooks. Expected a folder with .ipynb files, or with submitted/STUDENT/ASSIGNMENT/. "
@@ -168,7 +169,7 @@ def _digest(path):
         return ""
 
 
-def _hidden(relative):
+def _is_hidden(relative):
     """Tell whether a path leads through .ipynb_checkpoints or the like."""
     return any(part.startswith((".", "__MACOSX")) for part in relative.parts)
 
@@ -180,7 +181,7 @@ def _submission(which, path, root, notebooks):
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"the file has more than {MOST_BYTES // 10**6} MB")
-        cells = read(path)
+        cells = read_cells(path)
     except ValueError as error:
         return Submission(which, path, shown, [], trouble=str(error))
     number = _which_notebook(cells, notebooks)
@@ -193,8 +194,8 @@ def _which_notebook(cells, notebooks):
     ids = {cell["id"] for cell in cells}
     names = {name for cell in code_of(cells) for name in CHECKS.findall(cell["source"])}
 
-    def shared(notebook):
+    def count_shared(notebook):
         return len(ids & notebook.ids) - ("setup" in ids) + len(names & notebook.names)
 
-    best = max(notebooks.values(), key=shared)
-    return best.number if shared(best) > 0 else None
+    best = max(notebooks.values(), key=count_shared)
+    return best.number if count_shared(best) > 0 else None

@@ -5,7 +5,7 @@ import numpy as np
 from attnlib.core import softmax
 
 from ...engine.compare import RIGHT
-from ...engine.exercise import Design, Function, Number, asked
+from ...engine.exercise import Design, Function, Number, step_options
 from ...engine.probes import Draw, Probe
 from ...engine.run import Unfit
 from .mistakes import LayerSteps
@@ -32,7 +32,7 @@ def _judge_parking(answer):
             "Hand in two finite numbers, the score of [CLS] and the length of its value, which is not negative. "
             f"You hand in {answer.tolist()}. Fix: my_parking = [score, length]."
         )
-    match, words, length = _measured(*answer)
+    match, words, length = _weights_and_output(*answer)
     sentence = (  # digits cut off, not rounded: 0.8999 is less than 0.9
         f"Of your head: a match gets {np.floor(1e3 * match) / 1e3:.3f} of the weight. Without one the words keep "
         f"{words:.3f}, and the output is up to {length:.3f} long."
@@ -41,7 +41,7 @@ def _judge_parking(answer):
         return "parking_drowns_the_match", sentence
     if length <= 0.1:
         return RIGHT, ""
-    match, _, other = _measured(*answer[::-1])
+    match, _, other = _weights_and_output(*answer[::-1])
     if answer[0] >= 0 and match >= 0.9 and other <= 0.1:
         return "score_and_length_exchanged", sentence
     if words > 0.1:
@@ -49,7 +49,7 @@ def _judge_parking(answer):
     return ("words_add_too" if answer[1] <= 0.1 else "parked_on_a_long_value"), sentence
 
 
-def _measured(score, length):
+def _weights_and_output(score, length):
     """Return the weight of a match, and without one the weight of the words and the length of the output at most."""
     idle = softmax(np.array([score] + [0.0] * WORDS))  # nothing matches
     busy = softmax(np.array([score, MATCH] + [0.0] * (WORDS - 1)))
@@ -86,7 +86,7 @@ EXERCISES = (
             "result = W_O.copy(); d_k = len(W_O) // num_heads; result[:, head * d_k : (head + 1) * d_k] = 0.",
         ),
         probes=_layers(),
-        **asked("without", "W_O head num_heads", of=LayerSteps),
+        **step_options("without", "W_O head num_heads", of=LayerSteps),
     ),
     Design(
         "parking_place",

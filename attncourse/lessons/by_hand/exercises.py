@@ -8,13 +8,13 @@ from attnlib.core import softmax
 from attnlib.examples import SENTENCE, WORDS
 
 from ...engine.exercise import Design, Number
-from ...engine.steps import Steps, replaced
+from ...engine.steps import Steps, replace_steps
 from .wishes import judge_wishes
 
 
 def _steps(**given):
     """Return the steps of the sentence; `given` replaces some of them by functions of the steps."""
-    return replaced(Steps, given)(q=q, k=k, v=v)
+    return replace_steps(Steps, given)(q=q, k=k, v=v)
 
 
 def _scaled_by(factor):

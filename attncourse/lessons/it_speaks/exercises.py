@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...engine.compare import RIGHT
-from ...engine.exercise import MAP_AXES, Design, Function, asked
+from ...engine.exercise import MAP_AXES, Design, Function, step_options
 from ...engine.probes import Draw, Probe
 from ...engine.run import Unfit, Unmeasured
 from .mistakes import Back, Halves, Kept
@@ -127,7 +127,7 @@ EXERCISES = (
             "Swap the last two axes, and reshape back to the shape of W.",
         ),
         probes=_matrices(),
-        **asked("halves", "W num_heads", of=Halves),
+        **step_options("halves", "W num_heads", of=Halves),
     ),
     Design(
         "three_patients",
@@ -156,7 +156,7 @@ EXERCISES = (
             "First keys: np.arange(n_k) < sink, and not ahead of the query. Join both with |.",
         ),
         probes=_sizes(),
-        **asked("kept", "n_q n_k window sink", of=Kept, axes=MAP_AXES, stage="mask"),
+        **step_options("kept", "n_q n_k window sink", of=Kept, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "looks_back",
@@ -168,7 +168,7 @@ EXERCISES = (
             "Leave out its first number, that of query 1, and take the mean.",
         ),
         probes=_maps(),
-        **asked("measured", "map", of=Back),
+        **step_options("measured", "map", of=Back),
     ),
     Design(
         "waking_prompt",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Lean, asked
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, MemoryBounded, step_options
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from .ways import Best, Groups, Latent, Rounded
 
@@ -104,7 +104,7 @@ EXERCISES = (
             "Divide by 1 where the step is 0.",
         ),
         probes=_arrays_to_round(),
-        **asked("back", "x bits over", of=Rounded, axes=TOKEN_AXES),
+        **step_options("back", "x bits over", of=Rounded, axes=TOKEN_AXES),
     ),
     Function(
         "in_groups",
@@ -116,7 +116,7 @@ EXERCISES = (
             "out[..., i : i + size, :] = rounded(x[..., i : i + size, :], bits, axis=-2).",
         ),
         probes=_texts_to_group(),
-        **asked("in_groups", "x bits size", of=Groups, axes=TOKEN_AXES),
+        **step_options("in_groups", "x bits size", of=Groups, axes=TOKEN_AXES),
     ),
     Function(
         "best_keys",
@@ -130,9 +130,9 @@ EXERCISES = (
             "Scores below it become -inf.",
         ),
         probes=_best_probes(),
-        **asked("output", "q k v mask best", of=Best, axes=OUTPUT_AXES),
+        **step_options("output", "q k v mask best", of=Best, axes=OUTPUT_AXES),
     ),
-    Lean(
+    MemoryBounded(
         "latent_attention",
         "latent_attention(query, latent, W_UK, W_UV, attn_mask=None) -> (..., n_q, d_v): attention of query (..., n_q, "
         "d_k) to keys latent @ W_UK and values latent @ W_UV, without making either. latent is (n_k, r), W_UK (..., r, "
@@ -146,6 +146,6 @@ EXERCISES = (
         where="with latents of 2 numbers and keys of 64",
         fix="multiply the query by W_UK, and what is mixed by W_UV, never the latents",
         probes=_latent_probes(),
-        **asked("output", "q latent W_UK W_UV mask", of=Latent, axes=OUTPUT_AXES),
+        **step_options("output", "q latent W_UK W_UV mask", of=Latent, axes=OUTPUT_AXES),
     ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import OUTPUT_AXES, Function, Kept, Lean, asked
+from ...engine.exercise import OUTPUT_AXES, Function, Kept, MemoryBounded, step_options
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.run import Unfit
 from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
@@ -11,7 +11,7 @@ from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
 def online_probes():
     draw = Draw("online_softmax")
 
-    def cut(scores, sizes):
+    def cut_tiles(scores, sizes):
         scores = np.atleast_2d(scores)  # (n_q, n_k)
         ends, values = np.cumsum(sizes), draw(scores.shape[-1], 3)
         return (tuple((scores[:, e - m : e], values[e - m : e]) for m, e in zip(sizes, ends, strict=True)),)
@@ -20,21 +20,21 @@ def online_probes():
     first = np.where(np.arange(6) < 2, -np.inf, draw(2, 6))
     some = np.array([[0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf], [-np.inf, 1, 2, -np.inf, -np.inf, 0.5]])
     return (
-        Probe("one tile", cut(draw(3, 4), (4,))),
-        Probe("one query, key by key", cut(mixed[0], (1,) * 7)),
-        Probe("three queries, key by key", cut(mixed, (1,) * 7)),
-        Probe("scores that rise from tile to tile", cut(np.stack([rising, 2 * rising]), (2, 2, 2))),
-        Probe("one row that rises, one that falls", cut(np.stack([rising, -rising]), (2, 2, 2))),
-        Probe("tiles of different size", cut(draw(4, 8), (3, 1, 4))),
-        Probe("a first tile in which every key is blocked", cut(first, (2, 2, 2))),
-        Probe("tiles in which some keys are blocked", cut(some, (2, 2, 2))),
-        Probe(DEAD, cut(np.stack([draw(6), np.full(6, -np.inf)]), (2, 2, 2))),
-        Probe("scores near 1000", cut(1000 + draw(2, 6), (2, 2, 2))),
-        Probe("scores near -1000", cut(draw(2, 6) - 1000, (2, 2, 2))),
-        Probe("rows whose scores lie 1000 apart", cut(np.array([[1000], [0]]) + draw(2, 6), (2, 2, 2))),
-        Probe("scores near 1000 and near -1000 in one tile", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
-        Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
-        Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
+        Probe("one tile", cut_tiles(draw(3, 4), (4,))),
+        Probe("one query, key by key", cut_tiles(mixed[0], (1,) * 7)),
+        Probe("three queries, key by key", cut_tiles(mixed, (1,) * 7)),
+        Probe("scores that rise from tile to tile", cut_tiles(np.stack([rising, 2 * rising]), (2, 2, 2))),
+        Probe("one row that rises, one that falls", cut_tiles(np.stack([rising, -rising]), (2, 2, 2))),
+        Probe("tiles of different size", cut_tiles(draw(4, 8), (3, 1, 4))),
+        Probe("a first tile in which every key is blocked", cut_tiles(first, (2, 2, 2))),
+        Probe("tiles in which some keys are blocked", cut_tiles(some, (2, 2, 2))),
+        Probe(DEAD, cut_tiles(np.stack([draw(6), np.full(6, -np.inf)]), (2, 2, 2))),
+        Probe("scores near 1000", cut_tiles(1000 + draw(2, 6), (2, 2, 2))),
+        Probe("scores near -1000", cut_tiles(draw(2, 6) - 1000, (2, 2, 2))),
+        Probe("rows whose scores lie 1000 apart", cut_tiles(np.array([[1000], [0]]) + draw(2, 6), (2, 2, 2))),
+        Probe("scores near 1000 and near -1000 in one tile", cut_tiles(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
+        Probe("scores that fall by 2000", cut_tiles(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
+        Probe("scores that rise by 2000", cut_tiles(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
     )
 
 
@@ -145,7 +145,7 @@ EXERCISES = (
             "0. At the end o / z, and 0 where z is 0.",
         ),
         probes=online_probes(),
-        **asked("online", "tiles", of=OnlineSteps, axes=OUTPUT_AXES),
+        **step_options("online", "tiles", of=OnlineSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "merge",
@@ -159,7 +159,7 @@ EXERCISES = (
             "(shares[..., None] * outputs).sum(axis=0).",
         ),
         probes=merge_probes(),
-        **asked("merged", "outputs lse lengths", of=MergeSteps, axes=OUTPUT_AXES),
+        **step_options("merged", "outputs lse lengths", of=MergeSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "schedule",
@@ -171,9 +171,9 @@ EXERCISES = (
             "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1.",
         ),
         probes=schedule_probes(),
-        **asked("visits", "n b_q b_k", of=ScheduleSteps),
+        **step_options("visits", "n b_q b_k", of=ScheduleSteps),
     ),
-    Lean(
+    MemoryBounded(
         "tiled",
         "tiled(query, key, value, attn_mask=None, block=64) -> (..., n_q, d_v): scaled dot-product attention in tiles "
         "of `block` queries by `block` keys. attn_mask is None or boolean, (n_q, n_k), True = may attend; a query that "

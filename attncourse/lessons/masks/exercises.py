@@ -5,7 +5,7 @@ import numpy as np
 from attnlib import core, masks
 
 from ...engine import locate, probes
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, step_options
 from ...engine.probes import EXTREME, MASK, Draw, Probe
 from .design import FEW, TOKENS, judge_masks
 from .mistakes import MaskSteps
@@ -70,7 +70,7 @@ EXERCISES = (
             Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
             Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
         ),
-        **asked("padding", "lengths n_k", of=MaskSteps, axes=MAP_AXES, stage="mask"),
+        **step_options("padding", "lengths n_k", of=MaskSteps, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "causal_mask",
@@ -107,7 +107,7 @@ EXERCISES = (
             "the end 0 in the rows without a key.",
         ),
         probes=masked_probes(),
-        **asked("weights", "scaled_scores mask", axes=MAP_AXES, stage="softmax"),
+        **step_options("weights", "scaled_scores mask", axes=MAP_AXES, stage="softmax"),
         kept=Kept("masked_softmax", "attncourse.lessons.masks.masked_softmax", grown_from="softmax"),
     ),
     Function(
@@ -123,7 +123,7 @@ EXERCISES = (
         our_functions=("attention_trace",),
         kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
         probes=attention_probes(),
-        **asked("output", "q k v mask", axes=OUTPUT_AXES),
+        **step_options("output", "q k v mask", axes=OUTPUT_AXES),
         reveal=locate.attention(),
     ),
     Design(

@@ -67,7 +67,7 @@ _HEADS_TASK = (
 )
 
 
-def _given(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
+def _name_arguments(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
     """Name the arguments; a mask per sequence, (b, n_q, n_k), gets its head axis."""
     key = query if key is None else key
     value = key if value is None else value
@@ -124,7 +124,7 @@ EXERCISES = (
         ),
         kept=Kept("multi_head", "attncourse.lessons.multi_head.multi_head"),
         probes=multi_head_probes("multi_head_attention"),
-        given=_given,
+        given=_name_arguments,
         result=lambda s: s.projected,
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),
@@ -144,7 +144,7 @@ EXERCISES = (
         ),
         kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention", grown_from="SelfAttention"),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),
-        given=_given,
+        given=_name_arguments,
         result=lambda s: (s.projected, s.shown),
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),

@@ -18,16 +18,16 @@ def _first_head_only(mask, s):
     return mask
 
 
-def _reshaped(straight):
+def _split_without_swap(straight):
     """Split without the swap: straight to (..., h, n, d_k), or left as (..., n, h, d_k)."""
 
     def split(s):
-        def cut(x):
+        def cut_heads(x):
             *lead, n, width = x.shape
             axes = (s.num_heads, n) if straight else (n, s.num_heads)
             return x.reshape(*lead, *axes, width // s.num_heads)
 
-        return cut
+        return cut_heads
 
     return split
 
@@ -49,7 +49,7 @@ def _without_head_axis(mask):
     return mask[:, 0] if mask.ndim == 4 else mask
 
 
-def _refused(mask, s):
+def _refuse_three_axes(mask, s):
     """Refuse a mask of three axes, as attnlib's own functions do."""
     if mask.ndim == 4:
         raise ValueError("a mask of three axes does not fit scores of four")
@@ -66,11 +66,11 @@ _SINGLE_HEAD = {
 def _with_heads(which):
     """Leave only the heads that `which(number of the head, how many)` keeps."""
 
-    def projected(s):
+    def project_some_heads(s):
         numbers = np.arange(s.num_heads)[:, None, None]
         return s.merge(np.where(which(numbers, s.num_heads), s.output, 0)) @ s.W_O
 
-    return {"projected": projected}
+    return {"projected": project_some_heads}
 
 
 def _average(s):
@@ -94,7 +94,7 @@ MISTAKES = (
         "not fit.",
         hint="Which axis do the scores have between batch and queries?",
         then="The axis of the heads. Put one of size 1 there: attn_mask[:, None], if the mask has three axes.",
-        variants=(allowed_by(lambda mask, s: _without_head_axis(mask)), allowed_by(_refused)),
+        variants=(allowed_by(lambda mask, s: _without_head_axis(mask)), allowed_by(_refuse_three_axes)),
         raises=True,
     ),
     Mistake(
@@ -129,10 +129,10 @@ MISTAKES = (
         hint="Number the entries 0, 1, 2, ... and print the first head.",
         then="It should hold the first d_k features of every token. Cut the last axis only, then swap axes -2 and -3.",
         variants=(
-            {"split": _reshaped(straight=True)},
-            {"split": _reshaped(straight=False)},
-            {"split": _reshaped(straight=False), "merge": lambda s: flatten_last},
-            {"split": _reshaped(straight=True), "merge": lambda s: _merge_straight},
+            {"split": _split_without_swap(straight=True)},
+            {"split": _split_without_swap(straight=False)},
+            {"split": _split_without_swap(straight=False), "merge": lambda s: flatten_last},
+            {"split": _split_without_swap(straight=True), "merge": lambda s: _merge_straight},
         ),
     ),
     Mistake(

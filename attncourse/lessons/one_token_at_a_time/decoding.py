@@ -8,9 +8,9 @@ from attnlib import core
 
 from ...engine.compare import RIGHT
 from ...engine.exercise import Function
-from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe, turned
-from ...engine.run import Unfit, changed, copy_of
-from ...engine.steps import Steps, replaced
+from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe, with_negated_queries
+from ...engine.run import Unfit, copy_of, was_written_to
+from ...engine.steps import Steps, replace_steps
 
 
 class Window(Steps):
@@ -43,14 +43,14 @@ def attend(query, key, value, attn_mask=None):
 
 
 # To see whether the attention that is handed over is called: that of grouped_attention, and that of decode_step.
-TURNED, TURNED_GROUPED = turned(core.scaled_dot_product_attention), turned(attend)
+TURNED, TURNED_GROUPED = with_negated_queries(core.scaled_dot_product_attention), with_negated_queries(attend)
 
 
 class Decoding(Grouped):
     """One chunk of a sequence, (h, n, d_k), behind what a cache holds."""
 
     # The keys and values that the queries meet.
-    seen = cached_property(lambda s: joined(s.past, s.new))
+    seen = cached_property(lambda s: append_tokens(s.past, s.new))
     cached = cached_property(lambda s: s.seen)
     key = cached_property(lambda s: s.seen[0])
     value = cached_property(lambda s: s.seen[1])
@@ -92,7 +92,7 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
     for chunk in chunks:
         now, before = slice(start, start + chunk), copy_of(past)
         result = step(query[:, now], key[:, now], value[:, now], past, attention)
-        spoiled.append(changed(before, past))
+        spoiled.append(was_written_to(before, past))
         if result is None or result is ...:
             return None
         try:
@@ -102,7 +102,7 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
         except (TypeError, ValueError):
             raise Unfit(
                 f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens in "
-                f"each head; you return {_described(result)}. Fix: return output, (keys, values).",
+                f"each head; you return {_describe_result(result)}. Fix: return output, (keys, values).",
                 "another_number_returned",
             ) from None
         start += chunk
@@ -113,7 +113,7 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
     return np.concatenate(outputs, axis=-2)
 
 
-def _described(result):
+def _describe_result(result):
     if isinstance(result, tuple):
         return "a tuple of " + ", ".join(str(getattr(part, "shape", type(part).__name__)) for part in result)
     return f"shape {result.shape}" if hasattr(result, "shape") else f"a {type(result).__name__}"
@@ -122,13 +122,13 @@ def _described(result):
 class InChunks(Function):
     """A step of decoding, judged by what it gives over a whole sequence."""
 
-    def run(self, function, args, **options):
+    def call_on_probe(self, function, args, **options):
         spoiled = []
 
         def outputs(*given):
             return in_chunks(function, *given, spoiled)
 
-        outcome = super().run(outputs, args, **options)
+        outcome = super().call_on_probe(outputs, args, **options)
         return outcome._replace(mutated=outcome.mutated or any(spoiled))
 
     def _variants(self):
@@ -138,7 +138,7 @@ class InChunks(Function):
         return ways
 
     def with_steps(self, overrides):
-        steps = replaced(self.steps, overrides)
+        steps = replace_steps(self.steps, overrides)
 
         def step(*args):
             s = steps(arguments=args, **self.given(*args))
@@ -166,7 +166,7 @@ def grouped_probes():
     def arrays(h, h_kv, n_q, n_k, d_k, d_v, *b):
         return draw(*b, h, n_q, d_k), draw(*b, h_kv, n_k, d_k), draw(*b, h_kv, n_k, d_v)
 
-    def masked(mask, *sizes):
+    def masked_arguments(mask, *sizes):
         return (*arrays(*sizes), mask, core.scaled_dot_product_attention)
 
     return (
@@ -175,8 +175,8 @@ def grouped_probes():
         Probe("one head of keys and values", arrays(3, 1, 4, 5, 6, 2)),
         Probe("as many heads of keys and values as of queries", arrays(3, 3, 2, 5, 4, 3)),
         Probe(CUBE, arrays(4, 2, 4, 4, 4, 4, 4)),
-        Probe(PLAIN_MASKED, masked(MASK, 6, 3, 4, 5, 6, 2)),
-        Probe("a causal mask", masked(np.tri(4, dtype=bool), 4, 2, 4, 4, 5, 3)),
+        Probe(PLAIN_MASKED, masked_arguments(MASK, 6, 3, 4, 5, 6, 2)),
+        Probe("a causal mask", masked_arguments(np.tri(4, dtype=bool), 4, 2, 4, 4, 5, 3)),
         Probe(ANOTHER, (*arrays(4, 2, 3, 5, 6, 2), None, TURNED)),
     )
 
@@ -203,19 +203,22 @@ def checking_probes():
     """Return passes of two layers: 5 tokens are in the cache, the newest one, and a draft of which some agree."""
     draw = Draw("accept_draft")
 
-    def checked(chosen, draft):
+    def draft_arguments(chosen, draft):
         logits = draw(len(chosen), 9)
         logits[np.arange(len(chosen)), chosen] = 5
         n = 5 + len(chosen)
         return logits, draft, [(draw(2, n, 3), draw(2, n, 2)) for _ in range(2)]
 
     return (
-        Probe("a draft of 4, of which 2 agree, and then none", checked([3, 1, 4, 8, 5], [3, 1, 6, 2])),
-        Probe("a draft of 5, of which the first 2 and the last agree", checked([2, 7, 1, 8, 3, 6], [2, 7, 4, 0, 3])),
-        Probe("a draft of which no token agrees", checked([6, 2, 8, 4], [5, 1, 3])),
-        Probe("a draft whose first token is wrong and whose others agree", checked([6, 2, 8, 4], [5, 2, 8])),
-        Probe("a draft of 5 that agrees as a whole", checked([1, 7, 3, 2, 5, 8], [1, 7, 3, 2, 5])),
-        Probe("no draft: nothing was found", checked([4], [])),
+        Probe("a draft of 4, of which 2 agree, and then none", draft_arguments([3, 1, 4, 8, 5], [3, 1, 6, 2])),
+        Probe(
+            "a draft of 5, of which the first 2 and the last agree",
+            draft_arguments([2, 7, 1, 8, 3, 6], [2, 7, 4, 0, 3]),
+        ),
+        Probe("a draft of which no token agrees", draft_arguments([6, 2, 8, 4], [5, 1, 3])),
+        Probe("a draft whose first token is wrong and whose others agree", draft_arguments([6, 2, 8, 4], [5, 2, 8])),
+        Probe("a draft of 5 that agrees as a whole", draft_arguments([1, 7, 3, 2, 5, 8], [1, 7, 3, 2, 5])),
+        Probe("no draft: nothing was found", draft_arguments([4], [])),
     )
 
 
@@ -268,13 +271,13 @@ def side_by_side(s):
     return Grouped(q=s.q, key=s.key).serving
 
 
-def joined(old, new):
+def append_tokens(old, new):
     return tuple(np.concatenate(pair, axis=-2) for pair in zip(old, new, strict=True))
 
 
 def values_forgotten(s):
     keys, values = s.past
-    return joined((keys, np.zeros_like(values)), s.new)
+    return append_tokens((keys, np.zeros_like(values)), s.new)
 
 
 def all_agreements(s):

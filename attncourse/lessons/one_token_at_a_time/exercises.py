@@ -1,6 +1,6 @@
 """The exercises of One token at a time, and the inputs on which they are tried."""
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, step_options
 from ...writer.grammar import BEGINNING_SAYS, judge_beginning
 from . import decoding
 
@@ -16,7 +16,7 @@ EXERCISES = (
             " Join the two conditions with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
-        **asked("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
+        **step_options("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "grouped_attention",
@@ -30,7 +30,7 @@ EXERCISES = (
             "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
         ),
         probes=decoding.grouped_probes(),
-        **asked("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
+        **step_options("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
         kept=Kept("grouped_attention", "attncourse.smollm.grouped_attention"),
     ),
     decoding.InChunks(
@@ -69,7 +69,7 @@ EXERCISES = (
             "With `agreed` tokens accepted, new is chosen[:agreed + 1], and m - agreed rows go from the end.",
         ),
         probes=decoding.checking_probes(),
-        **asked("accepted", "logits draft past", of=decoding.Checking),
+        **step_options("accepted", "logits draft past", of=decoding.Checking),
         judge=decoding.judge_accepted,
     ),
     Design(

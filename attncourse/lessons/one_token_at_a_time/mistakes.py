@@ -135,7 +135,7 @@ MISTAKES = (
         "wrong ones.",
         hint="The mask counts keys from the oldest. Which end do the new ones belong to?",
         then="The end: the old rows come first in np.concatenate, the new ones last.",
-        variants=({"seen": lambda s: decoding.joined(s.new, s.past)},),
+        variants=({"seen": lambda s: decoding.append_tokens(s.new, s.past)},),
     ),
     Mistake(
         "cache_exchanged",

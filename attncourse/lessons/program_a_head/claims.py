@@ -7,7 +7,7 @@ from attnlib import core
 from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag, share
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
-from ...engine.run import Unfit, described
+from ...engine.run import Unfit, describe_error
 from .puzzle import Puzzle, Shown, anything_goes, is_stub
 
 
@@ -43,11 +43,11 @@ def told_apart(one, two, heads=200):
     """
     rng, bags = np.random.default_rng(0), (_bag(one), _bag(two))
 
-    def moved(W_Q, W_K, W_V):
+    def largest_change(W_Q, W_K, W_V):
         first, second = (core.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V)[-1] for x in bags)
         return np.abs(first - second).max()
 
-    return float(max(moved(*rng.normal(size=(3, WIDTH, 4)) * rng.choice([0.1, 1, 5])) for _ in range(heads)))
+    return float(max(largest_change(*rng.normal(size=(3, WIDTH, 4)) * rng.choice([0.1, 1, 5])) for _ in range(heads)))
 
 
 def _judge_pair(pair):
@@ -93,7 +93,7 @@ def _cells(rule, c):
     try:
         cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
     except Exception as error:
-        raise Unfit(described(error)) from None
+        raise Unfit(describe_error(error)) from None
     fits = cells.shape == (c.n, c.n)
     return cells, "" if fits else f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
 
@@ -121,7 +121,7 @@ class _OwnHead(Claim):
 
 def _judge_own(result):
     matrices, rule = _parts(result)
-    answer, worst, says_something = _own_head.read(matrices), (2.0, None, 0), False
+    answer, worst, says_something = _own_head.parse_answer(matrices), (2.0, None, 0), False
     for c in _own_head.convoys:
         cells, problem = _cells(rule, c)
         if problem:
@@ -136,10 +136,10 @@ def _judge_own(result):
     cargo = ", ".join(f"{tons:.0f}" for tons in c.cargo)
     sentence = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
     state = RIGHT if least > 0.9 else "head_disagrees"
-    return state, f"{sentence}\n{_described(answer, None if least > 0.9 else (c, row))}".strip()
+    return state, f"{sentence}\n{_nearest_known_rule(answer, None if least > 0.9 else (c, row))}".strip()
 
 
-def _described(answer, disagrees):
+def _nearest_known_rule(answer, disagrees):
     """Say which known head shares most of its weight with this one on average, and if so, that the rule is another.
 
     `disagrees` is the convoy and the row in which the rule has at most 0.9 of the weight, or None.

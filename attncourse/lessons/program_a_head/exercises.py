@@ -31,7 +31,7 @@ from ...convoy import (
 from .claims import CLAIMS
 from .places import BY_PLACE, TOGETHER
 from .puzzle import Puzzle
-from .puzzle_mistakes import exchange, follows, hard_weights, rolled
+from .puzzle_mistakes import exchange, follows, hard_weights, roll_rows
 
 
 def _heavy_win(p, a):
@@ -266,7 +266,7 @@ BY_FLAG = (
             "pilot_forgotten": lambda p, a: p.does(a, lambda c: where(c.pilot, all_alike(c), _times_c(3)(c))),
             "swapped_asking_and_found": lambda p, a: p.does(a.each(exchange)),
             "everybody_alike": lambda p, a: p.does(a, all_alike, 1e-6) and not p.does(a.each(exchange)),
-            "column_off_by_one": lambda p, a: any(p.does(a.each(roll)) for roll in rolled("W_Q", "W_K")),
+            "column_off_by_one": lambda p, a: any(p.does(a.each(roll)) for roll in roll_rows("W_Q", "W_K")),
         },
         among={"fits": lambda flags: "C" in flags, "by_hand": ("*ACB", "*CCCCAAA")},
     ),

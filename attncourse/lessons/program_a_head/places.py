@@ -28,7 +28,7 @@ from ...convoy import (
     where,
 )
 from .puzzle import Puzzle
-from .puzzle_mistakes import RULE, exchange, follows, hard_weights, repaired
+from .puzzle_mistakes import RULE, exchange, follows, hard_weights, right_after_change
 
 # --- places and masks
 
@@ -82,7 +82,7 @@ def _place_before_flag(p, a):
 def _late_place_beats_pilot(p, a):
     """Who has met its flag is right, if near. Who has not looks in front from the last place, at the pilot from 2."""
 
-    def met(c):
+    def latest_if_met(c):
         near = c.places - 1 - _latest()(c).argmax(axis=-1) < 4  # the place may beat a flag that is further away
         return only((_count(c) > 1) & near, _latest()(c))
 
@@ -91,7 +91,7 @@ def _late_place_beats_pilot(p, a):
         for texts in (("*AAAAAAB", "*CCCCCCD"), ("*AB", "*CD"))
     )
     parks_near = all(row[0] > 0.3 for row in near) and all(row[6] > 0.9 for row in far)
-    return p.does(a.hard, met) and parks_near and not _place_before_flag(p, a)
+    return p.does(a.hard, latest_if_met) and parks_near and not _place_before_flag(p, a)
 
 
 def _latest_behind(place):
@@ -121,7 +121,7 @@ def _count(c):
     return np.array([(c.kinds[: i + 1] == kind).sum() for i, kind in enumerate(c.kinds)])
 
 
-def _handed(of_count):
+def _depending_on_count(of_count):
     """Return the rule by which each ship receives a number that depends on its count and its place."""
     return lambda c: only(~c.pilot, column(np.broadcast_to(of_count(_count(c), c.places), c.n)))
 
@@ -141,7 +141,7 @@ def _all_ones(by_the_pilot):
 
     def sign(p, a):
         pilots = all(hard_weights(p, a, c)[1:, 0].min() > 0.9 for c in p.convoys)
-        return pilots == by_the_pilot and p.does(a.hard, _handed(lambda count, place: 1), 0.02)
+        return pilots == by_the_pilot and p.does(a.hard, _depending_on_count(lambda count, place: 1), 0.02)
 
     return sign
 
@@ -179,7 +179,7 @@ BY_PLACE = (
         signs={
             "includes_itself": follows(_latest(itself=1)),
             "later_ships_seen": follows(_latest(see_all=True)),
-            "mask_future_only": repaired(lambda head: head._replace(mask=head.mask.T)),
+            "mask_future_only": right_after_change(lambda head: head._replace(mask=head.mask.T)),
             "ties_shared": follows(_shared_earlier),
             "flag_alone": _flag_alone,
             "earliest": follows(_latest(pick=min)),
@@ -200,16 +200,16 @@ BY_PLACE = (
             "Somebody who is always there must score exactly like a ship of my flag.",
             "Let that one alone give a 1, so that its share is the output.",
         ),
-        want=_handed(lambda count, place: 1 / (1 + count)),
+        want=_depending_on_count(lambda count, place: 1 / (1 + count)),
         causal=True,
         d_v=(1,),
         signs={
             "average_of_ones": _all_ones(by_the_pilot=False),
-            "no_witness": follows(_handed(lambda count, place: 0)),
+            "no_witness": follows(_depending_on_count(lambda count, place: 0)),
             "witness_too_strong": _all_ones(by_the_pilot=True),
-            "everybody_counted": follows(_handed(lambda count, place: 1 / (1 + place))),
-            "share_of_the_ships": follows(_handed(lambda count, place: count / (1 + count))),
-            "only_itself_counted": follows(_handed(lambda count, place: 0.5)),
+            "everybody_counted": follows(_depending_on_count(lambda count, place: 1 / (1 + place))),
+            "share_of_the_ships": follows(_depending_on_count(lambda count, place: count / (1 + count))),
+            "only_itself_counted": follows(_depending_on_count(lambda count, place: 0.5)),
         },
         example=_counting,
         among={"by_hand": ("*AAAAAAA", "*ABCD", "*ABABAB")},
@@ -219,13 +219,13 @@ BY_PLACE = (
 # --- heads together
 
 
-def _carried(own, front):
+def _mix_own_and_front(own, front):
     """Everybody receives its own cargo and that of the ship in front, each times a number."""
     return lambda c: column(own * c.cargo + front * np.r_[0, c.cargo[:-1]])
 
 
 def _carries(*pairs):
-    return lambda p, a: any(p.does(a.hard, _carried(*by), 0.05) for by in pairs)
+    return lambda p, a: any(p.does(a.hard, _mix_own_and_front(*by), 0.05) for by in pairs)
 
 
 def _heads_alike(p, a):
@@ -273,18 +273,18 @@ def _both(*signs):
     return lambda p, a: all(sign(p, a) for sign in signs)
 
 
-def _written(p, a):
+def _columns_written(p, a):
     """Tell of each column of x whether layer 1 adds something to it."""
     return np.any([np.abs(p.traces(a, c)[0].output).max(axis=0) > 1e-9 for c in p.convoys], axis=0)
 
 
 def _writes(columns=slice(None), so=True):
-    return lambda p, a: _written(p, a)[columns].any() == so
+    return lambda p, a: _columns_written(p, a)[columns].any() == so
 
 
 def _note_mixed(p, a):
     """Layer 2 would be right if the columns to which layer 1 adds had been empty."""
-    written, (_, second) = _written(p, a), a.hard.heads
+    written, (_, second) = _columns_written(p, a), a.hard.heads
 
     def error(c):
         x1 = np.where(written, 0, c.x) + p.traces(a.hard, c)[0].output
@@ -298,7 +298,7 @@ def _asks_behind(p, a):
     """Layer 1 would look behind if there were no mask. Once its queries and keys are exchanged, all is right."""
     free = replace(p, causal=False)
     behind = (hard_weights(free, a, c, 0).diagonal(1)[1:] for c in p.convoys)  # of every row i the weight on i + 1
-    return all((weights > 1 - RULE).all() for weights in behind) and 0 in repaired(exchange)(p, a)
+    return all((weights > 1 - RULE).all() for weights in behind) and 0 in right_after_change(exchange)(p, a)
 
 
 TOGETHER = (
@@ -311,7 +311,7 @@ TOGETHER = (
             "Each of them gives tons, which makes two columns side by side.",
             "W_O turns two columns into one. Which two numbers subtract?",
         ),
-        want=_carried(1, -1),
+        want=_mix_own_and_front(1, -1),
         tolerance=0.2,
         d_v=(1, 1),
         joined=True,

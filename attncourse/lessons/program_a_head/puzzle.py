@@ -115,7 +115,7 @@ class Puzzle(Exercise):
             )
 
         def on(c):
-            read = self.read(answer())
+            read = self.parse_answer(answer())
             return None if read is None or read.empty else self.judged_on(c, self.result(read, c))
 
         on.answer = answer
@@ -158,18 +158,18 @@ class Puzzle(Exercise):
         """Return the mistake that explains what a wrong answer does; none where several would do."""
         if any(outcome.kind for outcome in outcomes):
             return ()
-        answer = self.read(function.answer())
+        answer = self.parse_answer(function.answer())
         fits = {id: heads for id, sign in self.signs.items() if (heads := sign(self, answer))}
         for id in self.names[len(self.signs) :]:
             if not fits and (heads := COMMON[id](self, answer)):
                 fits[id] = heads
-        return tuple(self._located(m, fits[m.id]) for m in self.mistakes if [m.id] == list(fits))
+        return tuple(self._say_where(m, fits[m.id]) for m in self.mistakes if [m.id] == list(fits))
 
-    def _located(self, mistake, heads):
+    def _say_where(self, mistake, heads):
         """Say in which head or layer a mistake is, where there are two and its sign has found it in one of them."""
         if len(self.d_v) < 2 or not isinstance(heads, list) or len(heads) != 1:
             return mistake
-        return mistake.located(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
+        return mistake.at_place(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
 
     def show(self, function, flags, times=1):
         """Return what is wanted on a convoy, and what a learner's function does, its scores multiplied by `times`.
@@ -184,7 +184,7 @@ class Puzzle(Exercise):
         wanted, line = self.want(c), ""
         maps, rows = ({}, {"wanted": [*map(_tons, wanted)]}) if self.d_v else ({"wanted": wanted}, {})
         try:
-            answer = self.read(function())
+            answer = self.parse_answer(function())
             line = "" if answer else "Your function returns nothing yet."
         except Unfit as error:
             answer, line = None, str(error)
@@ -198,7 +198,7 @@ class Puzzle(Exercise):
 
     # --- reading what a learner returns
 
-    def read(self, result):
+    def parse_answer(self, result):
         """Return what a function gave as an Answer, None where it is still a stub; raise Unfit where nothing fits."""
         if is_stub(result):
             self._check_mask_is_there(result)
@@ -275,7 +275,7 @@ class Puzzle(Exercise):
 def anything_goes(wanted):
     """Say in which rows anything goes, those of NaN; nothing where there is none."""
     free = [str(i) for i in np.flatnonzero(np.isnan(wanted).any(axis=-1))]
-    return f"Anything goes in row{'s' * (len(free) > 1)} {_listed(free)}." if free else ""
+    return f"Anything goes in row{'s' * (len(free) > 1)} {_join_words(free)}." if free else ""
 
 
 def _near(got, wanted, tolerance):
@@ -302,7 +302,7 @@ def _weights(row, digits):
         if weight >= 0.01:
             shares.setdefault(f"{weight:.{digits}f}", []).append(str(place))
     largest = sorted(shares.items(), reverse=True)[:3]
-    return ", ".join(f"{weight} on {_listed(places)}" for weight, places in largest)
+    return ", ".join(f"{weight} on {_join_words(places)}" for weight, places in largest)
 
 
 def _tons(row, digits=2):
@@ -316,7 +316,7 @@ def _tons(row, digits=2):
     return " + ".join(flag if x == "1" else f"{x} {flag}" for x, flag in shares if x != "0") or "no flag"
 
 
-def _listed(words):
+def _join_words(words):
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -333,7 +333,7 @@ def _kind(result):
 def _tuple(result, names):
     if not isinstance(result, tuple | list) or len(result) != len(names):
         raise Unfit(
-            f"This puzzle asks for {len(names)} things: {_listed(names)}. Your function returns {_kind(result)}. "
+            f"This puzzle asks for {len(names)} things: {_join_words(names)}. Your function returns {_kind(result)}. "
             f"Fix: return {', '.join(name.replace(' ', '_') for name in names)}."
         )
     return tuple(result)

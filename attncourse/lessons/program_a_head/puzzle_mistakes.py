@@ -18,7 +18,7 @@ def follows(rule, tolerance=RULE):
     return lambda p, a: p.does(a.hard, rule, tolerance)
 
 
-def repaired(*changes):
+def right_after_change(*changes):
     """With hard scores the answer is right once one thing is changed in one of the heads."""
     return lambda p, a: [
         k for k, tries in enumerate(zip(*map(a.one, changes), strict=True)) if any(p.does(b.hard) for b in tries)
@@ -33,7 +33,7 @@ def flip(head):
     return head._replace(W_Q=-head.W_Q)
 
 
-def rolled(*names):
+def roll_rows(*names):
     """Return the changes that move the rows of one matrix by one, if a wrong number of a column may have moved them.
 
     It has not where a feature reads several columns, where places are moved to places, which are steps, or from one
@@ -89,10 +89,10 @@ def _pilot_forgotten(p, a):
 COMMON = {
     "nothing_given": _nothing_given,
     "too_little_weight": lambda p, a: p.does(a.hard),
-    "swapped_asking_and_found": repaired(exchange),
-    "sign_turned": lambda p, a: repaired(flip)(p, a) or (p.d_v and p.does(a.hard, lambda c: -p.want(c))),
+    "swapped_asking_and_found": right_after_change(exchange),
+    "sign_turned": lambda p, a: right_after_change(flip)(p, a) or (p.d_v and p.does(a.hard, lambda c: -p.want(c))),
     "everybody_alike": _everybody_alike,
-    "column_off_by_one": lambda p, a: not p.does(a.hard) and repaired(*rolled("W_Q", "W_K", "W_V"))(p, a),
+    "column_off_by_one": lambda p, a: not p.does(a.hard) and right_after_change(*roll_rows("W_Q", "W_K", "W_V"))(p, a),
     "value_multiplied": lambda p, a: bool(p.d_v) and multiple(p, a, p.want),
     "pilot_forgotten": _pilot_forgotten,
 }

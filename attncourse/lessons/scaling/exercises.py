@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...engine.compare import RIGHT, close
-from ...engine.exercise import Function, Number, asked
+from ...engine.exercise import Function, Number, step_options
 from ...engine.probes import SINGLE, Draw, Probe, single
 from ...engine.run import Unfit, numbers
 from ...engine.verdict import number
@@ -37,7 +37,7 @@ def entropy_probes():
 MIXED = "small and large tokens in one call"
 
 
-def _mixed(x, small, large):
+def _scale_halves(x, small, large):
     """Return tokens of which the first half is small and the second large."""
     return x * np.repeat([small, large], len(x) // 2)[:, None]
 
@@ -45,12 +45,12 @@ def _mixed(x, small, large):
 class WithFewer(Function):
     """Scores of tokens; of a probe that says how many tokens stand first, those of these few alone, too."""
 
-    def run(self, function, args, **options):
+    def call_on_probe(self, function, args, **options):
         def both(query, key, few):
             fewer = function(query[:few], key[:few])
             return function(query, key), fewer
 
-        return super().run(both if len(args) == 3 else function, args, **options)
+        return super().call_on_probe(both if len(args) == 3 else function, args, **options)
 
 
 def range_probes():
@@ -65,7 +65,7 @@ def range_probes():
         probe("keys of standard deviation 1/3, d_k = 64", 64, 1, 1 / 3),
         probe("queries and keys of standard deviation 1/3, d_k = 36", 36, 1 / 3, 1 / 3),
         probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
-        Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1))),
+        Probe(MIXED, (_scale_halves(draw(120, 64), 1, 3), _scale_halves(draw(100, 64), 1 / 3, 1))),
         Probe("5 tokens, to which a sixth comes", (draw(6, 16), draw(6, 16), 5)),
     )
 
@@ -131,7 +131,7 @@ EXERCISES = (
             "np.var of the whole matrix, without an axis.",
         ),
         probes=variance_probes(),
-        **asked("variance", "q k", of=ScalingSteps, stage="output"),
+        **step_options("variance", "q k", of=ScalingSteps, stage="output"),
     ),
     Function(
         "entropy",
@@ -142,7 +142,7 @@ EXERCISES = (
             "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
         ),
         probes=entropy_probes(),
-        **asked("entropy", "weights", of=ScalingSteps, stage="output"),
+        **step_options("entropy", "weights", of=ScalingSteps, stage="output"),
     ),
     Number(
         "uniform_divisor",
@@ -174,7 +174,7 @@ EXERCISES = (
             "Divide each vector by the root of the mean of its squares, and the scores by sqrt(d_k).",
         ),
         probes=range_probes(),
-        **asked("in_range", "q k", of=ScalingSteps, stage="scores"),
+        **step_options("in_range", "q k", of=ScalingSteps, stage="scores"),
         judge=_judge_range,
     ),
 )

@@ -5,7 +5,7 @@ import numpy as np
 from attnlib.core import softmax
 
 from ...engine.compare import RIGHT
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept, asked
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept, step_options
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.run import Unfit
 from .mistakes import BASE, HeadSteps, Looking, rotate
@@ -32,17 +32,17 @@ def rope_probes():
 def decode_probes():
     draw = Draw("rotary_attention")
 
-    def given(n_q, n_k, d_k, *lead, d_v=None):
+    def decode_arguments(n_q, n_k, d_k, *lead, d_v=None):
         gains = draw.rng.uniform(0.5, 2.5, size=(2, d_k))
         return 3 * draw(*lead, n_q, d_k), 2 * draw(*lead, n_k, d_k), draw(*lead, n_k, d_v or d_k), *gains
 
     return (
-        Probe("a whole sequence", given(5, 5, 6)),
-        Probe("the last 2 of 6 tokens as queries", given(2, 6, 6)),
-        Probe("one new token after 4 others", given(1, 5, 4)),
-        Probe("a batch of heads", given(3, 7, 8, 2, 2)),
-        Probe("values of another width", given(3, 5, 6, d_v=4)),
-        Probe(SINGLE, single(*given(3, 5, 6, 2))),
+        Probe("a whole sequence", decode_arguments(5, 5, 6)),
+        Probe("the last 2 of 6 tokens as queries", decode_arguments(2, 6, 6)),
+        Probe("one new token after 4 others", decode_arguments(1, 5, 4)),
+        Probe("a batch of heads", decode_arguments(3, 7, 8, 2, 2)),
+        Probe("values of another width", decode_arguments(3, 5, 6, d_v=4)),
+        Probe(SINGLE, single(*decode_arguments(3, 5, 6, 2))),
     )
 
 
@@ -140,7 +140,7 @@ EXERCISES = (
             Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
             Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
         ),
-        **asked("looking", "d_k near far", of=Looking),
+        **step_options("looking", "d_k near far", of=Looking),
         judge=_judge_looking,
     ),
 )

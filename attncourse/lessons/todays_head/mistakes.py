@@ -52,12 +52,12 @@ def _pairs_read_and_written(reading, writing):
 def _angles_laid_out(partners, repeat):
     """Rotate with partners found in one way and angles laid out in the other, as x cos + partner sin."""
 
-    def rotated(s):
+    def rotate_step(s):
         angle = repeat(_angle(s))
         a, b, back = partners(s)(s.x)
         return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
 
-    return {"rotated": rotated}
+    return {"rotated": rotate_step}
 
 
 def _side_by_side(angle):
@@ -75,11 +75,11 @@ def _angle(s):
 def _by(new_pair):
     """Replace the rotation by `new_pair(a, b, cos, sin)`, which returns both features of a pair."""
 
-    def rotated(s):
+    def rotate_step(s):
         a, b, back = s.pairs(s.x)
         return back(*new_pair(a, b, np.cos(_angle(s)), np.sin(_angle(s))))
 
-    return {"rotated": rotated}
+    return {"rotated": rotate_step}
 
 
 def _overwritten(a, b, cos, sin):

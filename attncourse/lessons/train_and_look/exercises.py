@@ -5,7 +5,7 @@ import numpy as np
 from attnlib.core import scaled_dot_product_attention
 
 from ...engine.compare import RIGHT
-from ...engine.exercise import Function, Number, asked
+from ...engine.exercise import Function, Number, step_options
 from ...engine.probes import Draw, Probe
 from ...engine.run import Unfit
 from .known_heads import after_copy, heads_to_rank
@@ -95,7 +95,7 @@ EXERCISES = (
             "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
         ),
         probes=heads_to_rank(),
-        **asked("head_scores", "weights tokens", of=HeadSteps),
+        **step_options("head_scores", "weights tokens", of=HeadSteps),
         judge=_judge_measure,
     ),
 )

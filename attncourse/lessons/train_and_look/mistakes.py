@@ -34,15 +34,15 @@ class HeadSteps(Steps):
     handed = cached_property(lambda s: [s.bare if part == s.part else s.x for part in PARTS])
 
 
-def _handed(choose):
+def _choose_inputs(choose):
     """Replace what queries, keys and values are made of by `choose(steps, part)`."""
     return {"handed": lambda s: [choose(s, part) for part in PARTS]}
 
 
-def _meant(order):
+def _reorder_parts(order):
     """Take the part that was asked for as another one."""
     other = dict(zip(PARTS, order, strict=True))
-    return _handed(lambda s, part: s.bare if part == other[s.part] else s.x)
+    return _choose_inputs(lambda s, part: s.bare if part == other[s.part] else s.x)
 
 
 def _bare(change):
@@ -176,7 +176,7 @@ MISTAKES = (
         symptom="Asked about the keys, the experiment answers about the queries or the values.",
         hint="In which order does `layer` take its three arguments?",
         then="Queries, keys, values. Compare `part` with the three names in this order.",
-        variants=tuple(_meant(order) for order in permutations(PARTS) if order != PARTS),
+        variants=tuple(_reorder_parts(order) for order in permutations(PARTS) if order != PARTS),
     ),
     Mistake(
         "part_ignored",
@@ -184,7 +184,7 @@ MISTAKES = (
         symptom="Asked about each of the three, the experiment gives one answer three times.",
         hint="Where does your function use `part`?",
         then="Compare it with the three names: the one that is equal is made of vectors without what layer 1 wrote.",
-        variants=tuple(_meant((name, name, name)) for name in PARTS),
+        variants=tuple(_reorder_parts((name, name, name)) for name in PARTS),
     ),
     Mistake(
         "other_parts_patched",
@@ -192,7 +192,7 @@ MISTAKES = (
         symptom="That asks whether the part is enough; the question was whether it is needed.",
         hint="Which of the three should do without layer 1: the part that is named, or the others?",
         then="The part that is named. The other two are made of `x`.",
-        variants=(_handed(lambda s, part: s.x if part == s.part else s.bare),),
+        variants=(_choose_inputs(lambda s, part: s.x if part == s.part else s.bare),),
     ),
     Mistake(
         "every_part_patched",
@@ -200,7 +200,7 @@ MISTAKES = (
         symptom="If the accuracy falls, nobody knows which of the three needed it.",
         hint="What do the two parts receive that are not named?",
         then="`x`, as it is. Only the part that is named is changed.",
-        variants=(_handed(lambda s, part: s.bare),),
+        variants=(_choose_inputs(lambda s, part: s.bare),),
     ),
     Mistake(
         "nothing_patched",
@@ -208,7 +208,7 @@ MISTAKES = (
         symptom="The output is that of the unchanged model, so every part looks as if it did not need layer 1.",
         hint="Which of your three arrays is without what layer 1 wrote?",
         then="`x` holds it, because layer 1 has added it. Subtract it for the part that is named.",
-        variants=(_handed(lambda s, part: s.x),),
+        variants=(_choose_inputs(lambda s, part: s.x),),
     ),
     Mistake(
         "written_alone",

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnlib import masks
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, asked
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, step_options
 from ...engine.probes import BATCH, CUBE, EXTREME, HUGE, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.run import Unfit
 from .mistakes import TextSteps
@@ -42,13 +42,13 @@ class _PartlyFree(Function):
     def adapt(self, answer):
         answer = super().adapt(answer)
 
-        def settled(*args):
+        def set_free_numbers(*args):
             result = answer(*args)
             if self.whole and np.asarray(result).dtype in (np.float32, np.float64):
                 raise Unfit("Each position picks a vector, so it must be whole; yours are floats. Fix: .astype(int).")
             return result if result is None or result is ... else self.settled(result, *args)
 
-        return settled
+        return set_free_numbers
 
     def _result(self, s):
         return self.settled(super()._result(s), *s.arguments)
@@ -118,7 +118,7 @@ EXERCISES = (
             Probe("as many letters as digits", (np.array([1, 4, 2]), np.array([4, 2, 3]), 4, 4)),
             Probe("more digits than letters", (np.array([2, 1]), np.array([5, 3]), 2, 5)),
         ),
-        **asked("between", "lengths written n_k n_q", of=TextSteps, axes=MAP_AXES, stage="mask"),
+        **step_options("between", "lengths written n_k n_q", of=TextSteps, axes=MAP_AXES, stage="mask"),
         settled=_rows_settled,
     ),
     _PartlyFree(
@@ -131,7 +131,7 @@ EXERCISES = (
             "np.cumsum(real, axis=-1) - 1, and no -1 at the padding.",
         ),
         probes=_texts_at_the_right(),
-        **asked("positions", "real", of=TextSteps, axes=("texts", "letters")),
+        **step_options("positions", "real", of=TextSteps, axes=("texts", "letters")),
         settled=_places_settled,
         whole=True,
     ),
@@ -150,7 +150,7 @@ EXERCISES = (
             Probe("a batch of rows", (np.array([[2, 2, 2, 1], [0, 4, 4, 4]]),)),
             Probe("as many rows as tokens", (np.array([[1, 1, 2], [2, 1, 1], [3, 2, 1]]),)),
         ),
-        **asked("packed", "ids", of=TextSteps, axes=MAP_AXES, stage="mask"),
+        **step_options("packed", "ids", of=TextSteps, axes=MAP_AXES, stage="mask"),
     ),
     Design(
         "sick_translator",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...engine import locate
-from ...engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
+from ...engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept, step_options
 from ...engine.probes import BATCH, CUBE, EXTREME, HUGE, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from .example import NAMED, judge_example
 
@@ -73,7 +73,7 @@ EXERCISES = (
             "Swap the last two axes only: np.swapaxes(key, -1, -2).",
         ),
         probes=scores_probes(),
-        **asked("raw_scores", "q k", axes=MAP_AXES, stage="scores"),
+        **step_options("raw_scores", "q k", axes=MAP_AXES, stage="scores"),
     ),
     Function(
         "scaled_dot_product_attention",
@@ -82,7 +82,7 @@ EXERCISES = (
         ATTENTION_HINTS,
         kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
-        **asked("output", "q k v", axes=OUTPUT_AXES),
+        **step_options("output", "q k v", axes=OUTPUT_AXES),
         our_functions=("attention_trace",),
         reveal=locate.attention(),
     ),

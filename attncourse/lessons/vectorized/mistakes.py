@@ -21,7 +21,7 @@ def _along_two_axes(top, total):
     return {"weights": step}
 
 
-def _shifted(by, along_last=False):
+def _softmax_minus(by, along_last=False):
     """Take the softmax of scores minus `by(x, axis)` without any other guard; along the last axis, or the asked one."""
 
     def step(s):
@@ -61,9 +61,9 @@ MISTAKES = (
         hint="Which number of a row is never smaller than the others?",
         then="Its maximum: x.max(axis=axis, keepdims=True).",
         variants=(
-            _shifted(lambda x, axis: x.mean(axis=axis, keepdims=True)),
-            _shifted(lambda x, axis: x.mean()),
-            _shifted(lambda x, axis: x.sum(axis=axis, keepdims=True)),
+            _softmax_minus(lambda x, axis: x.mean(axis=axis, keepdims=True)),
+            _softmax_minus(lambda x, axis: x.mean()),
+            _softmax_minus(lambda x, axis: x.sum(axis=axis, keepdims=True)),
         ),
     ),
     Mistake(
@@ -72,7 +72,10 @@ MISTAKES = (
         symptom="Moderate scores come out right along the last axis.",
         hint="First the axis: where does your line use the argument `axis`?",
         then="Pass it on to plain_softmax. Then subtract the maximum along the same axis.",
-        variants=(_shifted(lambda x, axis: 0, along_last=True), _shifted(lambda x, axis: x.max(), along_last=True)),
+        variants=(
+            _softmax_minus(lambda x, axis: 0, along_last=True),
+            _softmax_minus(lambda x, axis: x.max(), along_last=True),
+        ),
     ),
     Mistake(
         "max_and_sum_along_two_axes",
