@@ -2,7 +2,7 @@
 
 import re
 
-from tools.series import ROOT, SERIES, named
+from tools.series import ROOT, SERIES, find_notebook
 
 SOURCES = ROOT / "docs" / "book"
 
@@ -24,7 +24,7 @@ def test_every_question_leads_to_a_heading_that_is_there():
     links = re.findall(r"\((\w+)\.ipynb#([\w-]+)\)", (SOURCES / "questions.md").read_text("utf-8"))
     assert len(links) > 20
     for name, target in links:
-        source = named(name).source.read_text("utf-8")
+        source = find_notebook(name).source.read_text("utf-8")
         assert target in map(anchor, re.findall(r"^# #+ (.+)", source, re.MULTILINE)), f"{name} has no {target}"
 
 

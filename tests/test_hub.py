@@ -199,7 +199,7 @@ def test_a_correction_is_published(tmp_path):
     lecturer.correct("\n\nA correction.")
     subprocess.run(["git", "clone", "--quiet", lecturer.address, tmp_path / "ada"], check=True)
     (notebook,) = (tmp_path / "ada").glob("*.ipynb")
-    assert notebook.name == named(NAME).built.name and "<summary>Solution" not in notebook.read_text("utf-8")
+    assert notebook.name == find_notebook(NAME).built.name and "<summary>Solution" not in notebook.read_text("utf-8")
     assert nbformat.read(notebook, as_version=4).cells[0].source.endswith("A correction.")
 
 
@@ -223,7 +223,8 @@ def test_the_lines_of_the_page_publish_the_handouts(tmp_path, monkeypatch):
             subprocess.run(words, cwd=tmp_path, check=True)
     listed = subprocess.check_output(["git", "-C", tmp_path / "repository", "ls-tree", "--name-only", "main"])
     listed = listed.decode().split()
-    assert [name for name in listed if name.endswith(".ipynb")] == [named(NAME).built.name] and "attnlib" in listed
+    assert [name for name in listed if name.endswith(".ipynb")] == [find_notebook(NAME).built.name]
+    assert "attnlib" in listed
 
 
 def test_no_message_of_a_kernel_waits_for_an_acknowledgement(monkeypatch):

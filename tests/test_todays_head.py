@@ -19,7 +19,7 @@ from attncourse.real_model import stored
 from attncourse.training import previous_letter
 from attnlib import rotary
 from tools.build_notebooks import code_between
-from tools.series import named
+from tools.series import find_notebook
 
 REASON = "transformers is not installed: make setup-tests"
 DEFINED = {"frequencies", "rotated", "rms_norm", "seen", "attend", "Layer"}
@@ -74,7 +74,7 @@ def test_rope_is_that_of_transformers(notebook):
 
 def test_the_solution_speaks_and_a_wrong_rope_writes_something_else(tmp_path):
     """The solution of `rope` in place of ours, in a small model of the kind that lesson it_speaks loads."""
-    text = named("todays_head").source.read_text("utf-8")
+    text = find_notebook("todays_head").source.read_text("utf-8")
     source = re.search(r"^# (def my_rope.*?)^# ```", text, re.MULTILINE | re.DOTALL)[1]
     names = {"np": np}
     exec(re.sub(r"^# ", "", source, flags=re.MULTILINE), names)

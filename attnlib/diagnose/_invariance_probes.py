@@ -134,8 +134,8 @@ def dead(p):
             return "wrong", measured
         zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
         zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
-        idle = _cancelled(gradients)
-        taken = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _shifted, 1e-9)}
+        idle = _rounding_gradients(gradients)
+        taken = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _add_ramp, 1e-9)}
     if any(mask.any() for mask in zeroed.values()):
         return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
     measured = _counted(p, {}, "do nothing")
@@ -147,7 +147,7 @@ def dead(p):
     return "ok", measured
 
 
-def _cancelled(gradients):
+def _rounding_gradients(gradients):
     """Return which entries of biases have a gradient of rounding alone: those of keys, which a softmax cancels."""
     largest = max(float(x.abs().max()) for x in gradients.values() if x is not None)
     biases = {name: x for name, x in gradients.items() if x is not None and x.ndim == 1 and x.any()}
@@ -242,7 +242,7 @@ def _nan(old):
     return torch.nan
 
 
-def _shifted(old):
+def _add_ramp(old):
     return old + torch.linspace(-7, 7, old.numel(), dtype=old.dtype)
 
 
