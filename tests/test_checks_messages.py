@@ -483,6 +483,7 @@ def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
     [
         (5, "has no parts"),
         ([np.eye(3)] * 2, "You hand in 2 parts, three are asked for."),
+        ([np.full((3, 2), 1e200)] * 3, "The scores of yours overflow. Fix: smaller numbers"),
         ([np.eye(3)] * 4, "You hand in 4 parts, three are asked for."),
         ([[1, 2]], "You hand in 1 part, three are asked for."),
         ("QKV", "Q does not hold rows of numbers only."),

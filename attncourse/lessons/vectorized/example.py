@@ -27,10 +27,14 @@ def _misfit(example):
     problems = filter(None, map(_no_matrix, "QKV", parts))
     if first := next(problems, ""):
         return first
-    q, k, v = map(np.shape, parts)
-    if q == k and len(k) == 2 and k[0] == v[0]:
-        return ""
-    return f"Yours have the shapes {q}, {k}, {v}. Fix: Q and K of one shape, and as many rows in V."
+    q, k, v = (np.asarray(part, dtype=np.float64) for part in parts)
+    if q.shape != k.shape or len(k) != len(v):
+        return (
+            f"Yours have the shapes {q.shape}, {k.shape}, {v.shape}. Fix: Q and K of one shape, and as many rows in V."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = q @ k.T
+    return "" if np.isfinite(scores).all() else "The scores of yours overflow. Fix: smaller numbers in Q and K."
 
 
 def _no_matrix(name, part):
