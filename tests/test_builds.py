@@ -137,6 +137,18 @@ def test_a_changed_sentence_changes_two_lines(house, capsys):
     assert lines == ['-    "A mask says who may look."', '+    "A mask says who sees whom."']
 
 
+def test_a_text_that_moved_is_written_by_the_build_of_another_notebook(house, capsys):
+    edit(house.entry.source, "who may look", "who sees whom")
+    build_notebooks.write_moved_texts(house.entry)
+    assert capsys.readouterr().out.endswith("outputs kept\n")
+    assert "who sees whom" in house.entry.built.read_text("utf-8")
+    build_notebooks.write_moved_texts(house.entry)
+    edit(house.entry.source, "who sees whom", "who may look")
+    edit(house.entry.source, "causal_mask(2)", "causal_mask(3)")
+    build_notebooks.write_moved_texts(house.entry)
+    assert capsys.readouterr().out == "05_masks.ipynb: older than its source. Fix: make notebooks NB=masks\n"
+
+
 def test_a_hidden_answer_is_covered_once_and_uncovered_again(house, capsys):
     """Whether an output is folded is a matter of the text before it, which is none of the code."""
     plain = house.entry.built.read_bytes()

@@ -358,7 +358,7 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
         print(f"  {align:<11} differs by {np.abs(two - output[part]).max():.4f}")
 
 # %% [markdown]
-# Queries that **continue** a sequence need the lower right corner. Queries that **begin** one need the upper left, as the first block
+# Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, as the first block
 # of a long text does; a middle block needs its own rows of the mask. A test with square masks sees no difference. torch has
 # both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention`
 # silently takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).

@@ -119,7 +119,7 @@ EXERCISES = (
             "Between scale and softmax: where attn_mask is False, the scaled score becomes -inf.",
             "Your masked softmax does both: masked_softmax(scaled, attn_mask), then times value.",
         ),
-        # 2.3's function may stand in it, and attnlib's may stand in for that one: it gets no remark.
+        # What the reader kept in lesson vectorized may be called here, or attnlib's in its place, without a remark.
         our_functions=("attention_trace",),
         kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
         probes=attention_probes(),
