@@ -1,5 +1,6 @@
 """Tiny models and layers of the transformers library by family, with random weights: no file, no network.
 
+>>> from attnlib.diagnose import diagnose
 >>> module, call = layer("BERT")
 >>> diagnose(module, embed_dim=32, num_heads=4, call=call).ok
 True

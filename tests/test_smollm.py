@@ -335,7 +335,7 @@ def test_characters_of_several_tokens_come_whole(babbler):
     script = iter(smile)
 
     class Scripted(smollm.Speaker):
-        def read(self, tokens, past=None):
+        def prefill(self, tokens, past=None):
             x = np.zeros(len(self.unembedding), np.float32)
             x[next(script)] = 1
             return x, past

@@ -388,7 +388,7 @@ def gaps(name, model, prompt, text):
     "The tokens of a stored text, and how far the logit of each lies above the best of the others as it is written."
     new, past, tokens, found = model.tokens(prompt), None, [], []
     while model.tokenizer.decode(tokens) != text and len(tokens) < 40:
-        x, past = model.read(new, past)
+        x, past = model.prefill(new, past)
         logits = model.unembedding @ x
         new = [said[name][0][len(tokens)] if name in said else int(np.argmax(logits))]
         chosen, logits[new] = float(logits[new[0]]), -np.inf
