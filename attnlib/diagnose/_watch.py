@@ -1,5 +1,7 @@
 """Follow the inputs of a module through its operations, to the weights that multiply the values."""
 
+from __future__ import annotations
+
 import contextlib
 from typing import NamedTuple
 
