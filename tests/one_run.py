@@ -158,7 +158,7 @@ class Notebook(IPyNbFile):
         self.run(OFFLINE_AND_READ_ONLY)
         if self.path.stem in WITHOUT_TORCH:
             self.run(NO_TORCH)
-        elif not listed(self.nodeid):
+        elif self.nodeid.startswith("notebooks/") and not listed(self.nodeid):
             self.run(TRAIN_NEVER.format(UNLISTED.format(self.nodeid)))
         self.run(DRAW_ONCE)
         if any(re.search(TRAINS, cell.source) for cell in self.nb.cells):

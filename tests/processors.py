@@ -31,7 +31,7 @@ TRAINS = (
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
     *(
         f"notebooks/{find_notebook(lesson).built.name}"
-        for lesson in ("pytorch_module", "multi_head", "train_and_look", "todays_head", "casebook")
+        for lesson in ("pytorch_module", "multi_head", "bug_clinic", "train_and_look", "todays_head", "casebook")
     ),
 )
 

@@ -225,7 +225,7 @@ for n in (16, 128, 1024):
 # %% [markdown]
 # Now a head *learns* that from sequences of 32 letters: one layer, one head, 16 letters. The answer at each position is the letter
 # before. Beside RoPE stand a learned vector for each position, the sinusoids of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017), and nothing. In the model below `turned` is `al.rope` for torch. The four trainings take
+# (2017)](../REFERENCES.md#vaswani-2017), and nothing. In the model below `rotate` is `al.rope` for torch. The four trainings take
 # about 20 seconds.
 
 # %%
