@@ -60,7 +60,7 @@ _sys.addaudithook(_miss)
 # A cell that trains gives the second time what it gave the first time: the same seeds, the same weights. So the second
 # time they are put back, and the minutes of training are spent once.
 # Two modules of the course train with the same loop; they take it from `training` when a cell imports them.
-TRAINS = r"attnlib.*\b(training|neighbours|previous_letter)\b"
+TRAINS = r"attncourse.*\b(training|neighbours|previous_letter)\b"
 TRAIN_ONCE = """
 from attncourse import training as _training
 
