@@ -398,7 +398,7 @@ def gaps(name, model, prompt, text):
 
 found = {}
 for name, changes in [("none", {}), *smollm.FAULTS.items()]:
-    found[name] = gaps(name, speaker.using(**changes[1]), smollm.STORY, smollm.recorded("mistakes")[name]["writes"])
+    found[name] = gaps(name, speaker.using(**changes), smollm.STORY, smollm.recorded("mistakes")[name]["writes"])
 for prompt in results.PROMPTS:
     for stop in smollm.stops(prompt)["stops"]:
         name, model = f"{prompt} {stop['d_k']}", results.at_d_k(speaker, stop["d_k"])
