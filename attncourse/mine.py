@@ -56,8 +56,8 @@ def keep(answer):
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
         return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
-    exercise = EXERCISES[name]
-    if not exercise.kept:
+    exercise = EXERCISES.get(name)  # none of an exercise that the clinic judges
+    if not (exercise and exercise.kept):
         return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
     try:
         text = source_with_needs(answer, exercise)
@@ -129,7 +129,7 @@ def progress():
     """Return which exercises of each notebook are solved, as text."""
     solved, lines = set(right_answers.load_solved()) | set(right_answers.ANSWERS), []
     for slug, lesson in LESSONS.items():
-        names = [exercise.name for exercise in getattr(lesson, "EXERCISES", ())]
+        names = [*(exercise.name for exercise in getattr(lesson, "EXERCISES", ())), *getattr(lesson, "IN_CLINIC", ())]
         if names:
             marks = " ".join("●" if name in solved else "○" for name in names)
             lines.append(f"{ORDER.index(slug):02}  {marks}  {sum(name in solved for name in names)} of {len(names)}")

@@ -34,9 +34,9 @@ def unfit(exercise, answer, error):
     return _and_what_it_reads(verdict, answer)
 
 
-def right(exercise, outcomes, ours):
+def right(exercise, outcomes, ours, remark=""):
     """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name)."""
-    return Verdict(exercise.name, "right", _remarks(exercise, outcomes, ours))
+    return Verdict(exercise.name, "right", "\n".join(filter(None, (_remarks(exercise, outcomes, ours), remark))))
 
 
 def _remarks(exercise, outcomes, ours):
