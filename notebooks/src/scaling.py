@@ -4,8 +4,9 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *20 minutes.*
 #
-# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query; those
-# that run out of the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do they run away, and where to?
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query, and
+# those that leave the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
+# away, and where to?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
