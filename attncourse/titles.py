@@ -21,5 +21,9 @@ def heading(name):
 
 
 def with_numbers(text):
-    """Return a text with the number of each exercise that it names, [[causal_mask]], as sources of notebooks do."""
-    return re.sub(r"\[\[(\w+)\]\]", lambda name: heading(name[1]).partition(" ")[0], text)
+    """Return a text with the numbers of what it names, [[masks]] or [[causal_mask]], as sources of notebooks do."""
+
+    def number(name):
+        return f"{ORDER.index(name):02d}" if name in ORDER else heading(name).partition(" ")[0]
+
+    return re.sub(r"\[\[(\w+)\]\]", lambda found: number(found[1]), text)

@@ -63,6 +63,6 @@ PAYOFFS = {
     "what_words_look_for": Payoff(
         "Every word now finds what it needs: each row has one bright cell.",
         whom_words_find,
-        "Next: notebook 02 computes all rows at once.",
+        "Next: notebook [[vectorized]] computes all rows at once.",
     ),
 }

@@ -61,6 +61,6 @@ PAYOFFS = {
     "example_that_tells": Payoff(
         "Your example catches every mistake but the one it was to miss.",
         caught_or_missed,
-        "Next: notebook 03 asks why the scores are divided.",
+        "Next: notebook [[scaling]] asks why the scores are divided.",
     ),
 }
