@@ -81,7 +81,7 @@ def _with_zeros_filled(module):
 _MEMORY, _ITSELF = ("cross", "memory", "enc", "src", "context"), ("tgt", "trg", "target", "self")
 
 
-def _named(name, words):
+def _has_word(name, words):
     return any(word in name for word in words)
 
 
@@ -193,7 +193,7 @@ class Patient:
         if caller.held or self._hold():
             # What it reads has masks of its own, which say nothing of the tokens that attend to each other.
             others = [form.name for form in caller.neutral.others] if caller.neutral else []
-            for_memory = [name for name in caller.masks if _named(name, _MEMORY)]
+            for_memory = [name for name in caller.masks if _has_word(name, _MEMORY)]
             masks = [name for name in caller.masks if name not in (*others, *for_memory)]
             self.masks_for_memory, caller.masks = for_memory, masks or caller.masks
         else:
@@ -571,14 +571,14 @@ class Patient:
     @property
     def own_mask(self):
         """The mask that is named after the tokens themselves, as tgt_mask is, or ""."""
-        return next((name for name in self.caller.masks if _named(name, _ITSELF)), "")
+        return next((name for name in self.caller.masks if _has_word(name, _ITSELF)), "")
 
     @functools.cached_property
     def exchanged_mask(self):
         """The form of a mask named after what is read, where the tokens follow it and not their own; or None."""
         caller, attempt = self.caller, self.pairs
-        reads = any(_named(name, _MEMORY) for name in caller.held or {})
-        if not reads or not self.own_mask or any(_named(name, _MEMORY) for name in caller.roles.values()):
+        reads = any(_has_word(name, _MEMORY) for name in caller.held or {})
+        if not reads or not self.own_mask or any(_has_word(name, _MEMORY) for name in caller.roles.values()):
             return None
         if attempt.error and not attempt.accepted and self.masks_for_memory:
             mask = torch.ones(self.n, self.n, dtype=torch.bool).tril().expand(self.n, -1, -1)
