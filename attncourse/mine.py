@@ -26,9 +26,10 @@ import tempfile
 import types
 from pathlib import Path
 
-from .catalogue import EXERCISES, LESSONS
+from .catalogue import EXERCISES
 from .engine import right_answers
 from .lessons import ORDER
+from .titles import TITLES
 
 SECONDS = 60  # for a fresh Python that imports torch and checks a module on a slow machine
 ALONE = "Fix: let the function define or import what it uses, or make it an argument."
@@ -128,8 +129,7 @@ def _kept_or_ours(name):
 def progress():
     """Return which exercises of each notebook are solved, as text."""
     solved, lines = set(right_answers.load_solved()) | set(right_answers.ANSWERS), []
-    for slug, lesson in LESSONS.items():
-        names = [*(exercise.name for exercise in getattr(lesson, "EXERCISES", ())), *getattr(lesson, "IN_CLINIC", ())]
+    for slug, names in TITLES.items():
         if names:
             marks = " ".join("●" if name in solved else "○" for name in names)
             lines.append(f"{ORDER.index(slug):02}  {marks}  {sum(name in solved for name in names)} of {len(names)}")
