@@ -23,7 +23,7 @@ STYLE = sheet(".attnlib-still, .attnlib-figure") + "".join(
     path.read_text("utf-8") for path in (VIEW / "view.css", ROOT / "tools" / "page.css")
 )  # a page that names no theme has that of the system
 STYLE += f"@media (prefers-color-scheme: dark) {{ :root {{ --lift: {token('lift-dark')} }} }}\n"
-NEEDS_A_KERNEL = re.compile("attnlib-note|… [^:]+: not tried yet")
+NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
 
 
 class Renderer(IPythonRenderer):
