@@ -115,7 +115,7 @@ def test_values_never_leave_their_cells(shape, places, size):
     ax = None if size is None else plot.subplots(figsize=size)[1]
     ax = plot.attention_heatmap(np.random.default_rng(0).random(shape), places=places, ax=ax)
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]
-    values = [box for text, box in boxes(ax.figure) if text.get_gid() == "value"]
+    values = [box for text, box in boxes(ax.figure) if text.get_gid() in ("value", "pale")]
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]  # after the layout
     assert all(box.width < 0.91 * cell[0] and box.height < cell[1] for box in values)  # air between two numbers
     assert size is not None or places == 4 or max(shape) > 10 or len(values) == shape[0] * shape[1]
