@@ -1,16 +1,72 @@
-"""The colours of every picture of the series, still or alive: one table, which needs NumPy alone."""
+"""The colours of every picture of the series, still or alive: read from look/tokens.css, and needs NumPy alone."""
 
+import re
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+LOOK = Path(__file__).parent / "look"
+# What front ends call their theme, whatever the system says: JupyterLab and Notebook 7, VS Code, Colab,
+# and pages of ours. Where none of these stands, the colours are the light ones, or those of the scheme around.
+THEMES = {
+    scheme: (f'[data-jp-theme-light="{light}"]', f".vscode-{scheme}", f"[theme={scheme}]", f"[data-theme={scheme}]")
+    for scheme, light in (("light", "true"), ("dark", "false"))
+}
+
+
+def _read_tokens() -> dict[str, str]:
+    declared = re.sub(r"/\*.*?\*/", "", (LOOK / "tokens.css").read_text("utf-8"), flags=re.DOTALL)
+    return dict(re.findall(r"--([\w-]+): ([^;]+);", declared))
+
+
+TOKENS = _read_tokens()  # by name, without the two dashes, as the file has them
+
+
+def token(name: str, dark: bool = False) -> str:
+    """Return what a token of look/tokens.css is on a light or on a dark page.
+
+    >>> token("ink"), token("ink", dark=True), token("right-text")
+    ('#1b1a17', '#efece4', '#00694d')
+    """
+    value = re.sub(r"var\(--([\w-]+)\)", lambda found: token(found[1], dark), TOKENS[name])
+    return re.sub(r"light-dark\(((?:\([^)]*\)|[^,(])*), (.*)\)", r"\2" if dark else r"\1", value)
+
+
+def sheet(scope: str, *names: str) -> str:
+    """Return the tokens as CSS for a part of somebody else's page: all of them, or the named ones and what they need.
+
+    They follow the front end's own theme, and their sizes are pixels: another's page may have another `rem`.
+
+    >>> sheet(".attnlib-verdict", "right", "s20").splitlines()[0]
+    ':is(.attnlib-verdict) { --value: #009e73; --right: var(--value); --s20: 20px }'
+    """
+    wanted = set(names or TOKENS)
+    for name in reversed(TOKENS):  # a token names only others that stand above it
+        if name in wanted:
+            wanted |= {*re.findall(r"var\(--([\w-]+)\)", TOKENS[name])}
+    declared = "; ".join(f"--{name}: {_in_pixels(value)}" for name, value in TOKENS.items() if name in wanted)
+    switched = (
+        f":is({', '.join(theme)}) :is({scope}) {{ color-scheme: {scheme} }}\n" for scheme, theme in THEMES.items()
+    )
+    return f":is({scope}) {{ {declared} }}\n{''.join(switched)}"
+
+
+def _in_pixels(value):
+    return re.sub(r"([\d.]+)rem", lambda found: f"{16 * float(found[1]):g}px", value)
+
+
+def _shape(name):
+    return token(name).upper()
+
+
 # One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
-QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
-NEXT = "#7B61D9"  # the next word, and tints that are no role's
+QUERY, KEY, VALUE = _shape("query"), _shape("key"), _shape("value")
+NEXT = _shape("next")  # the next word, and tints that are no role's
 # The ground of words on a plate: black on it is read everywhere, so the blue one is a shade lighter.
 PLATE = {QUERY: "#1A80BA", KEY: KEY, VALUE: VALUE, NEXT: NEXT}
-NOT_FINITE = "#CC79A7"
-BELOW = "#5E7B99"  # below zero, in a map whose numbers above zero have a role's colour
+NOT_FINITE = _shape("not-finite")
+BELOW = _shape("below")  # below zero, in a map whose numbers above zero have a role's colour
 MASKED, HATCH = "#E8E8E8", "#767676"  # ground and stripes of blocked cells, in every rendering
 LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
 INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page

@@ -20,7 +20,7 @@ from matplotlib.transforms import Affine2D, Bbox
 
 from . import arguments
 from .colours import INK, KEY, LINE, PAPER, QUERY, VALUE
-from .svg import parts
+from .svg import charts, parts
 from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
@@ -263,7 +263,8 @@ class DescribedFigure(Figure):
             text += f": {'; '.join(titles)}"
         if shown and shown[0].images and shown[0].get_ylabel():
             n_q, n_k = shown[0].images[0].get_size()
-            text += f". {n_q} {shown[0].get_ylabel()} by {n_k} keys (columns)"
+            axes_told = charts.count_along(n_q, shown[0].get_ylabel()), charts.count_along(n_k, "keys (columns)")
+            text += f". {' by '.join(axes_told)}"
         elif kind == "Line chart" and shown:
             labels = (line.get_label() for line in shown[0].lines)
             lines = [" ".join(_plain(label).split()) for label in map(str, labels) if not label.startswith("_")]

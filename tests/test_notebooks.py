@@ -243,6 +243,16 @@ def test_a_notebook_of_each_kind_runs_from_the_wheel(tmp_path):
     assert len(kinds) == 3 and result.returncode == 0, result.stderr[-3000:]
 
 
+def test_what_is_said_in_every_notebook_is_said_in_one_way():
+    """A fold's bold title; axes in numbers and not in powers of two; `mine` is what loads a reader's own code."""
+    for notebook in SERIES:
+        source = notebook.source.read_text("utf-8")
+        assert "<summary>How sure is this?" not in source, notebook.source
+        assert not re.search(r"^mine =|\bas mine\b", source, re.M), notebook.source
+        for cell in source.split("# %%"):
+            assert "base=2" not in cell or 'set_major_formatter("{x:g}")' in cell, cell
+
+
 def test_the_first_notebook_lists_the_series_as_it_is():
     told = nbformat.read(SERIES[0].built, as_version=4)
     table = "\n".join(cell.source for cell in told.cells if cell.cell_type == "markdown")
@@ -264,7 +274,7 @@ def test_only_the_main_path_takes_minutes():
         "# %%\nx = 1\n# why\n\ny = 2\n",
         cell + "**Predict.** What?\n",
     ]
-    folded = cell + "<details><summary>How sure is this?</summary>\n#\n# Very.\n#\n# </details>\n"
+    folded = cell + "<details><summary><b>How sure is this?</b></summary>\n#\n# Very.\n#\n# </details>\n"
     hidden = '# %% jupyter={"source_hidden": true}\nz = 3\n'
     exercise = cell + "### Exercise 1.1 · Do it\n#\n# Now.\n" + "# %%\nanswer = None\n"
     rest = [cell + "## Two\n#\n# Word.\n#\n# **Remember.** All of this.\n", cell + "No more.\n", "# %%\nx = 2\n"]

@@ -299,6 +299,7 @@ def test_figures_say_in_words_what_they_show():
     assert repr(plot.attention_heatmap(np.eye(2), title="a map").figure) == (
         "Heatmap: a map. 2 queries (rows) by 2 keys (columns)."
     )
+    assert repr(plot.attention_heatmap(np.ones((1, 1))).figure) == "Heatmap. 1 query (row) by 1 key (column)."
     figure = plot.head_grid(np.ones((3, 4, 5)) / 5, columns=2)
     assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
     assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."

@@ -434,6 +434,16 @@ def test_four_features_are_enough_for_any_weights_among_five_flags():
         assert np.allclose(weights, al.softmax(table), atol=1e-12)
 
 
+def test_a_witness_that_occurs_a_known_number_of_times_counts_as_well():
+    """What 10 ends with: C occurs twice in each text, the head looks at C and A alike, and a C is worth 1."""
+    for text, received in (("CCAB", 2 / 3), ("CCABAB", 2 / 4), ("CCABABAB", 2 / 5)):
+        key, value = ([[1e3 * (c != "B")] for c in text], [[float(c == "C")] for c in text])
+        output = al.scaled_dot_product_attention(np.ones((1, 1)), np.array(key), np.array(value))
+        assert output[0, 0] == pytest.approx(received)
+    remember = find_notebook("program_a_head").source.read_text("utf-8").split("**Remember.**")[1].replace("\n# ", " ")
+    assert "unless some token occurs a known number of times in every text" in remember
+
+
 def test_the_minutes_of_the_parts_are_those_of_their_puzzles():
     text = find_notebook("program_a_head").source.read_text(encoding="utf-8").replace("\n# ", " ")
     parts = [map(int, re.findall(r"\*(\d+) minutes, (?:easy|medium|hard)", p)) for p in re.split("## [ABC] · ", text)]

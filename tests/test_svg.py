@@ -39,6 +39,7 @@ def test_the_picture_is_svg_with_a_name_and_a_description_that_tells_the_numbers
     assert picture.find("title").text == "a map"
     description = picture.find("desc").text
     assert "3 queries (rows) by 4 keys (columns)" in description
+    assert "1 query (row) by 4 keys (columns)." in parsed(svg.heatmap(weights[:1]))[0].find("desc").text
     for i, row in enumerate(weights):
         assert f"Query {i}: most on key {'wxyz'[row.argmax()]}, {row.max():.4f}." in description
 

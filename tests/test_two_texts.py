@@ -70,6 +70,28 @@ def test_what_try_it_offers_can_be_written():
     assert len(texts) == 3 == len(dates.translate(dates.load(), texts)[0])
 
 
+def test_what_try_it_replies():
+    model, source = dates.load(), select_notebooks(["two_texts"])[0].source.read_text("utf-8")
+    texts = ["1985 Nov 25", "25 Novomber 1985", "25 Movember 1985"]
+    assert dates.translate(model, texts)[0] == ["2025-11-19", "1985-11-25", "1985-01-25"]
+    assert "a year and the 19 for a day,\n#    2025-11-19: in training the year stood last" in source
+    assert all(form.endswith("{year}") for form in dates.FORMS)
+    front = dates.draw(300, np.random.default_rng(5)).iso  # the year in front: the month is right, year and day are not
+    named = [f"{day.year} {day:%b} {day.day}" for day in map(datetime.date.fromisoformat, front)]
+    written = dates.translate(model, named)[0]
+    right = [np.mean([ours[part] == iso[part] for ours, iso in zip(written, front, strict=True)]) for part in PARTS]
+    assert right[1] > 0.9 > 0.1 > max(right[0], right[2])
+
+
+PARTS = slice(0, 4), slice(5, 7), slice(8, 10)  # year, month, day
+
+
+def test_an_arrow_of_the_first_picture_runs_from_a_9_to_a_1():
+    (written,), weights = dates.translate(dates.load(), [dates.EXAMPLE])
+    at = weights[0].max(axis=0).argmax(axis=-1)
+    assert (dates.EXAMPLE[at[0]], written[0]) == ("9", "1") and dates.EXAMPLE[at[0] - 1 : at[0] + 3] == "1985"
+
+
 def test_a_month_can_lose_its_second_letter_and_not_its_first():
     """As section 5 says of N?vember and ?ovember, with every other letter at the ?."""
     letters = [letter for letter in dates.LETTERS if letter.isalpha()]

@@ -140,10 +140,19 @@ def name_of_rows(row_name):
     return "queries (rows)" if row_name == "query" else f"{row_name}s (rows)"
 
 
+def count_along(n, axis):
+    """Return a number with the name of an axis, in the singular if it is one.
+
+    >>> count_along(4, "queries (rows)"), count_along(1, "queries (rows)"), count_along(1, "keys (columns)")
+    ('4 queries (rows)', '1 query (row)', '1 key (column)')
+    """
+    return f"{n} " + (axis if n != 1 else axis.replace("queries", "query").replace("s (", " (").replace("s)", ")"))
+
+
 def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
     n_q, n_k = weights.shape
-    sentences = [f"{n_q} {name_of_rows(row_name)} by {n_k} keys (columns)."]
+    sentences = [f"{count_along(n_q, name_of_rows(row_name))} by {count_along(n_k, 'keys (columns)')}."]
     row_name = row_name.capitalize()
     rows = weights[:CELLS] if attn_mask is None else np.where(attn_mask[:CELLS], weights[:CELLS], -1)
     most = zip(np.isfinite(rows).all(-1).tolist(), rows.argmax(-1).tolist(), rows.max(-1).tolist(), strict=True)

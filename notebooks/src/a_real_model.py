@@ -83,7 +83,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # everybody can read on. The stored results were computed with attnlib's class; only with the download is it yours.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # With the model, a result that agrees with the stored one to 0.002 is printed with the stored digits, because the last digit
 # differs between processors. *Controls*
@@ -308,7 +308,7 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 # kind.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Would a word with only one meaning score as well? We tested the *the* before each bank and the full stop. *The* scores 5 of 6
 # and the full stop 3 of 6, where guessing gives 2.4. So this count does not tell whether a vector has found a sense or
@@ -425,7 +425,7 @@ labels = {"queries": tokens, "keys": tokens, "titles": titles}
 figure = plot.head_grid(maps, **labels, columns=3, width=6.2)
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # The best of 72 is chosen and reported on the same sentences, only six for the pronoun, which flatters it. In each of the six,
 # number or kind alone gives the noun away: "they" is not one teacher, and "she" is no car. So this measure cannot tell
@@ -533,7 +533,7 @@ predict.named_head(guess_named_head)
 # the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds nouns too, is the first in its layer.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Near the middle, ranks mean little. Ranks 6, 7 and 8 of layer 4 belong to costs of 2.3, 2.3 and 2.0, and each may be off by
 # 0.3 to 0.5 with other sentences. A rank among all 72 heads would mostly tell the layer: layer 6, next to the sentence vector,
@@ -706,7 +706,7 @@ plot.table(names, rows)
 # `[CLS]` is how this head says little. The largest cell of a row does not say what a head is there for.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels.
 # *Controls* has all 34 heads that park: forbidding `[CLS]` costs more than the head's absence in 33, and at the old length
@@ -812,7 +812,7 @@ for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
 # much. A map shows where information was read. It does not show whether the reading was right.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Another way of reading the vectors might tell them apart. Where L4H2 misses the old man, L3H5 finds him, with 0.81.
 # *Controls* has the numbers.
@@ -928,6 +928,7 @@ cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
 ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence vector")
 ax.semilogx(D_K, largest, "s--", base=2, label="largest weight of a row, mean of L4H2")
+ax.xaxis.set_major_formatter("{x:g}")
 ax.set(xlabel="$d_k$ in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
 for d_k in (2, 16, 32, 64, 384, 512):

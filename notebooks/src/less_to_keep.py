@@ -615,7 +615,7 @@ def price(name, size, **functions):
 live.price([*points, *MINE_TOO])
 
 # %% [markdown]
-# Fewer bits buy much: keys in groups, in 4 bits, take less than a fifth of the bytes and cost 0.03 or less on each of the three texts. (Without groups keys per feature, in a
+# Fewer bits buy much: keys in groups, in 4 bits, take a sixth of these bytes, or a third of what 16 bits take, and cost 0.03 or less on each of the three texts. (Without groups keys per feature, in a
 # bit more, take less and lose less, but their scales know the whole text in advance.) A window of 16 and the first
 # token keeps less than groups in 2 bits, and costs less on two of the texts. Windows lose
 # most on the code, and without the first token they lose more on all three. The best keys, guessed, save reading, not keeping, so

@@ -200,9 +200,8 @@ print(f"moved without a mask: {unmasked:,}   {all_moved / unmasked:.1f} times")
 
 # %% [markdown]
 # A tile holds 49,408 numbers at any length. About half of the factor 7.7 comes from the skipped tiles. Moving less is why tiles are
-# also faster, on processors where memory is what one waits for ([Dao et al. 2022](../REFERENCES.md#dao-2022)). NumPy gains no speed,
-# but its memory can be measured. By what does each column
-# grow if $n$ doubles?
+# also faster, on processors where memory is what one waits for ([Dao et al. 2022](../REFERENCES.md#dao-2022)). The memory of NumPy
+# can be measured. By what does each column grow if $n$ doubles?
 
 
 # %% tags=["nbval-ignore-output"]
@@ -309,7 +308,7 @@ for name, x, g in zip("qkv", (q, k, v), gradients):
     print(f"gradient of {name}: differs by {np.abs(g - nudged).max():.6f}")
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Nudging is exact to about eight digits. A test of this series compares output and gradients with those of torch's own
 # `scaled_dot_product_attention`, for other lengths, tiles and draws. They agree to 1e-10.
@@ -417,7 +416,7 @@ for d_k in (4, 16, 64):
     print(f"log n, d_k = {d_k:2}, needle:", *(f"{one:.2f}" for one in kept))
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # These are fresh vectors; training can make $W_Q$ larger and a head sharper. By the sum the needle should have 0.10 at $d_k = 64$
 # and 16,384 keys, and the table says 0.19, because longer queries have needles with higher scores. Of the 64 queries 44 lean

@@ -437,7 +437,8 @@ if torch is not None:
         for mask, blocked in ((None, None), (al.causal_mask(4), future)):
             result, _ = theirs(sequence, sequence, sequence, attn_mask=blocked)
             off = np.abs(result[0].numpy() - multi_head(*TWO_HEADS, 2, mask)).max()
-            print(f"mask: {mask is not None!s:6} largest difference {off:.12f}")
+            name = "without a mask" if mask is None else "a causal mask"
+            print(f"{name:14} largest difference {off:.12f}")
             tell(result[0].numpy(), "saw")
 
 # %% [markdown]

@@ -217,7 +217,7 @@ plot.table(["seed", "whole", *names], lines)
 # Without the edge to the other noun nothing is lost. So these models use the edge to the subject.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3
 # the head looks at a *singular* subject and elsewhere if the subject is plural, so where it looks tells the number.
@@ -590,7 +590,7 @@ for width in (3, 4, 5, 6, 7):
 # fetch the subject in one step.
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
 # ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
@@ -669,7 +669,7 @@ draw_roof(bandwidth, speed)
 # tokens that never come, [Kwon et al. 2023](../REFERENCES.md#kwon-2023).)
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # Ratios differ between machines, and between rounds: bars show the middle half. The roof is a bound, and dots lie below it: a pass
 # also takes many small steps in Python, and products of few rows, two to eight, run slowly in NumPy even from the cache. So here only

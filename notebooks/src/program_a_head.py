@@ -240,12 +240,12 @@ print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}")
 # grows. **Try.** At which stop does the ship at place 3 have less than half of its weight on itself?
 
 # %%
-mine = solved(check.look_at_yourself, my_self)
-eight, width = convoy("*ABACDBA"), mine[0].shape[1]  # (8, 15), d_k
+matrices = solved(check.look_at_yourself, my_self)  # W_Q, W_K
+eight, width = convoy("*ABACDBA"), matrices[0].shape[1]  # (8, 15), d_k
 
 
 def wider(d_k):
-    Q, K = (np.pad(eight @ W, ((0, 0), (0, d_k - W.shape[1]))) for W in mine)
+    Q, K = (np.pad(eight @ W, ((0, 0), (0, d_k - W.shape[1]))) for W in matrices)
     scores = Q @ K.T  # (n, n): empty features add nothing
     divided = al.softmax(scores / d_k**0.5)
     return {"without the division": al.softmax(scores), "divided by sqrt(d_k)": divided}
@@ -1084,5 +1084,5 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
 # product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, and the difference of two
 # scores is the logarithm of the ratio of their weights. A head that finds nothing needs a place to park. Layers talk through
-# columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless one
-# token occurs exactly once in every text. Next: [[[one_token_at_a_time]] one token at a time]([[one_token_at_a_time.ipynb]]).
+# columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless some
+# token occurs a known number of times in every text. Next: [[[one_token_at_a_time]] one token at a time]([[one_token_at_a_time.ipynb]]).

@@ -5,7 +5,7 @@
 # matter? *25 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
-# **Move *features $d_k$* to both ends.** The curve stands still. The dots of the first picture run off to the right, where it is flat:
+# **Move *features $d_k$* to both ends.** The curve stands still. The dots of the first picture run off to both ends, where it is flat:
 # there a score can change and its weight hardly does. Section 2 says why that matters.
 
 # %% jupyter={"source_hidden": true} tags=["slide"]

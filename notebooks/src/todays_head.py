@@ -274,7 +274,7 @@ predict.beyond(guess_beyond)
 # 2023](../REFERENCES.md#peng-2023)).
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32
 # (`python -m bench training` measures them). A window hardly helps the learned vectors and the sinusoids (0.09 and 0.22), since
@@ -435,7 +435,7 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
     print(f"in {len(parts):2d} parts: differs by {off:.10f}")
 
 # %% [markdown]
-# <details><summary>How sure is this?</summary>
+# <details><summary><b>How sure is this?</b></summary>
 #
 # What is compared is attention alone, with everything else set alike: no biases, no window, base 10,000, scores divided by
 # $\sqrt{d_k}$. The softcap is 5, so that it shows in small scores; Gemma 2 has 50. Trained models have more
