@@ -29,8 +29,9 @@ from views import (
     read,
     strip,
     tags,
+    two_sentences,
+    ways,
 )
-from views import two_sentences, ways
 
 import attnlib as al
 import attnlib.examples
@@ -544,7 +545,7 @@ def test_a_head_is_held_back_until_a_guess():
     view.sliders["guess"].value = 2
     hidden = {name for name, control in view.sliders.items() if control.layout.display == "none"}
     assert hidden == {"guess"} and [x[-1].tolist() for x in view.shown.values()] == [[21, -12], [-17, 14]]
-    for words in ("You said: not &lt;b&gt;.", "It says: not b.", "−22.0", "−28.0", "head 2 looks at b: 0.70"):
+    for words in ("You said: not &lt;b&gt;.", "It says: not b.", "-22.0", "-28.0", "head 2 looks at b: 0.70"):
         assert words in read(view)
     view.sliders["head"].value = 0
     assert "head 1 looks at" in read(view) and "head 2 looks" not in read(view)

@@ -72,7 +72,7 @@ def reading(speaker=None, counts=(1, 2, 4, 8, 16, 32, 64), rounds=9):
 
 
 def nine_heads():
-    """Return what `live.head_arrows` takes: what the heads of NAME_HEAD's layer do in both sentences, and a question."""
+    """Return what `live.head_arrows` takes: what each head of a layer adds in two sentences, and a question."""
     found, sentences = recorded("name_arrives"), []
     for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
         one = {part: found[name][part] for part in ("weights", "before", "heads")}

@@ -123,9 +123,10 @@ def _parse(given, number):
     words, weights, heads = list(given["words"]), np.asarray(given["weights"], float), np.asarray(given["heads"], float)
     before = np.asarray(given["before"], float)
     if weights.shape != (len(heads), len(words)) or heads.shape[1:] != (2,) or before.shape != (2,):
+        got = f"{weights.shape}, {before.shape} and {heads.shape}"
         raise ShapeError(
-            f"sentence {number} must have weights (h, {len(words)}), before (2,) and heads (h, 2), got {weights.shape}, "
-            f"{before.shape} and {heads.shape}. Fix: the weights of its last word alone, two coordinates."
+            f"sentence {number} must have weights (h, {len(words)}), before (2,) and heads (h, 2), got {got}. "
+            "Fix: the weights of its last word alone, two coordinates."
         )
     return Sentence(str(given["name"]), words, weights, before, heads, given["says"])
 
@@ -149,30 +150,28 @@ class _HeadArrows(LiveView):
         waits = bool(self.asks) and not guess
         for name, control in self.sliders.items() if self.asks else ():  # the question alone, then all others
             control.layout.display = "" if (name == "guess") == waits else "none"
-        drawings, shown = [], self.plane.chains(head, off)
+        now = (self.first, NONE, self.asked) if waits else (head, off)
+        drawings, words = [], self.plane.describe(*now)
         for layout in (ACROSS, DOWN):
             pieces = [] if waits else [svg.stage_group(self.plane.draw(layout, head, off), "stage", guess)]
-            high, said = self.plane.high(layout), ""
-            if self.asks:
-                _, answers, right = self.asks
-                pieces += [
-                    svg.stage_group(
-                        [svg.stage_group([_headline(layout, f"You said: {words}.", right)], "waits", guess, k + 1)],
-                        "stage",
-                        guess,
-                        k,
-                    )
-                    for k, words in enumerate(answers, 1)
-                    if not waits
-                ]
-                said_first = _headline(layout, f"Head {self.asked + 1} is held back.", "What would it say?")
-                first = self.plane.draw(layout, self.first, NONE, held_back=self.asked)
-                pieces.append(svg.stage_group([*first, said_first], "waits", guess or 0))
-                said = "" if waits else right + " "
-            words = said + self.plane.describe(*((self.first, NONE, self.asked) if waits else (head, off)))
+            pieces += self._asked_and_answered(layout, guess or 0) if self.asks else []
             options = {} if layout.narrow else {"at": (0, 0), "grow": 1.3}
+            high = self.plane.high(layout)
             drawings.append(svg.picture(layout.wide, high, "what each head adds", words, pieces, **options))
-        return svg.layouts(*drawings), self.plane.chains(self.first, NONE, self.asked) if waits else shown
+        return svg.layouts(*drawings), self.plane.chains(*now)
+
+    def _asked_and_answered(self, layout, guess):
+        """Yield what stands there before a guess, and over the picture after it; a page needs both at once."""
+        _, answers, right = self.asks
+        made = self.sliders["guess"].value  # none where a build draws for a page
+        for k, words in enumerate(answers, 1):
+            if guess and made in (k, None):
+                said = svg.stage_group([_headline(layout, f"You said: {words}.", right)], "waits", guess, k + 1)
+                yield svg.stage_group([said], "stage", guess, k)
+        if not made:
+            first = [*self.plane.draw(layout, self.first, NONE, held_back=self.asked)]
+            first.append(_headline(layout, f"Head {self.asked + 1} is held back.", "What would it say?"))
+            yield svg.stage_group(first, "waits", guess)
 
 
 def _headline(layout, said, verdict):
@@ -190,7 +189,8 @@ class _Plane:
         states = [(head, off) for head in range(h) for off in (NONE, THIS, ALL)]
         tips = np.concatenate([x for state in states for x in self.chains(*state).values()])
         self.low, self.size = tips.min(axis=0), np.ptp(tips, axis=0)
-        self.draw = lru_cache(maxsize=128)(self._draw)
+        self.draw, self.place = lru_cache(maxsize=128)(self._draw), lru_cache(self._place)
+        self.cards = lru_cache(self._cards)
 
     def chains(self, head, off, held_back=None):
         """Return by sentence the vector before the layer and behind each head, (h + 1, 2)."""
@@ -220,7 +220,7 @@ class _Plane:
 
     def _place(self, layout):
         """Return how many pixels a unit is, where the origin of the plane stands, and the plane's top and height."""
-        _, top = self._cards(layout)
+        _, top = self.cards(layout)
         room, above = layout.wide - 2 * AROUND - 10, 46  # above the highest tip stands its label
         unit = min(room / self.size[0], (190 if layout.narrow else 290) / self.size[1])
         high = round(self.size[1] * unit + above + 34)
@@ -228,15 +228,15 @@ class _Plane:
         return unit, (left - self.low[0] * unit, top + high - 34 + self.low[1] * unit), top, high
 
     def high(self, layout):
-        _, _, top, high = self._place(layout)
+        _, _, top, high = self.place(layout)
         return top + high + 2
 
     def _draw(self, layout, head, off, held_back=None):
         """Return the pieces of the picture but its headline."""
         pieces, on = [], self._on(head, off, held_back)
-        for one, card in zip(self.sentences, self._cards(layout)[0], strict=True):
-            pieces += self._card(one, card, self.told(one, head, off, held_back), head)
-        unit, origin, top, high = self._place(layout)
+        for one, card in zip(self.sentences, self.cards(layout)[0], strict=True):
+            pieces += self._card(one, card, self.lines_of(one, head, off, held_back), head)
+        unit, origin, top, high = self.place(layout)
         at = np.array([unit, -unit])
         chains = {name: origin + x * at for name, x in self.chains(head, off, held_back).items()}
         pieces += self._ground(layout, unit, origin, top, high)
@@ -270,16 +270,16 @@ class _Plane:
             ground = f'x="{left + 8 + x - 2:.1f}" y="{y}" width="{long + 4:.1f}" height="19" rx="4"'
             title = f"<title>{svg.escape(shown)}: {svg.exact(w)}</title>"
             yield f'<rect {ground} fill="{KEY}" opacity="{0.75 * w:.3f}">{title}</rect>'
-            yield f'<text x="{left + 8 + x + long / 2:.1f}" y="{y + 15}" font-size="{SIZE}" text-anchor="middle">{svg.escape(shown)}</text>'
+            yield svg.text(round(left + 8 + x + long / 2, 1), y + 15, shown, size=SIZE, anchor="middle")
         for k, words_of_line in enumerate(told):
             yield svg.text(left + 8, top + high - 44 + 18 * k, words_of_line)
 
-    def told(self, one, head, off, held_back=None):
+    def lines_of(self, one, head, off, held_back=None):
         """Return in lines where the head looks, what it adds, and, unless a head is held back, what the model says."""
         most = int(one.weights[head].argmax())
         looks = svg.key_name(one.words, most, lambda _, word: word)
         added = ", ".join(
-            f"{name} {_signed(x)}" for name, x in zip(self.towards, one.heads[head].tolist(), strict=True)
+            f"{name} {_with_sign(x)}" for name, x in zip(self.towards, one.heads[head].tolist(), strict=True)
         )
         says = one.says[{NONE: "0", THIS: str(head + 1), ALL: "all"}[off]]
         said = ", ".join(f"{name} {_probability(p)}" for name, p in zip(self.towards, says, strict=True))
@@ -293,9 +293,11 @@ class _Plane:
         """Return the picture in words."""
         shown = self.chains(head, off, held_back)
         return " ".join(
-            f"{one.name}: {', '.join(self.told(one, head, off, held_back))}; the arrows end at "
-            f"{_signed(shown[one.name][-1, 0])} towards {self.towards[0]}, {_signed(shown[one.name][-1, 1])} towards "
-            f"{self.towards[1]}."
+            f"{one.name}: {', '.join(self.lines_of(one, head, off, held_back))}; the arrows end at "
+            + ", ".join(
+                f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, shown[one.name][-1], strict=True)
+            )
+            + "."
             for one in self.sentences
         )
 
@@ -342,6 +344,7 @@ def _set_words(words, wide):
 
 def _arrows(chain, on, head, heads):
     """Yield an arrow for each head, tip to tail; one that is off has no length, and its tip no size."""
+    style = 'fill="none" stroke="{}" stroke-width="{}"'
     for j, (start, end) in enumerate(zip(chain[:-1].tolist(), chain[1:].tolist(), strict=True)):
         picked = j == head
         colour, size = (VALUE, 12) if picked else (LINE, 7)
@@ -351,7 +354,7 @@ def _arrows(chain, on, head, heads):
         side = size * 0.42 * np.array([-along[1], along[0]])
         tip = " ".join(f"{x:.1f} {y:.1f}L" for x, y in (np.array(end), neck + side, neck - side))
         d = f"M{start[0]:.1f} {start[1]:.1f}L{neck[0]:.1f} {neck[1]:.1f}"
-        yield f'<path class="attnlib-moves" d="{d}" fill="none" stroke="{colour}" stroke-width="{3.5 if picked else 1.7}"/>'
+        yield f'<path class="attnlib-moves" d="{d}" {style.format(colour, 3.5 if picked else 1.7)}/>'
         yield f'<path class="attnlib-moves" d="M{tip[:-1]}Z" fill="{colour}"/>'
 
 
@@ -390,7 +393,7 @@ def _box_of_label(tip, wide, room, taken):
     beside += [(-wide * k, y) for k in (0.1, 0.9) for y in (-high - 9, 9)]
     corners = np.clip(tip + np.array(beside), (left, above), (right - wide, below - high))
     inside = (taken > corners[:, None] - 8) & (taken < corners[:, None] + (wide + 8, high + 8))
-    meets_tip = ((tip > corners - 6) & (tip < corners + (wide + 6, high + 6))).all(axis=1)
+    meets_tip = (abs(tip - corners - (wide / 2, high / 2)) < (wide / 2 + 6, high / 2 + 6)).all(axis=1)
     best = (inside.all(axis=-1).sum(axis=1) + 99 * meets_tip).argmin()
     return np.array([*corners[best].round(), wide, high])
 
@@ -400,19 +403,19 @@ def _ends(name, chain, end, box):
     (x, y), (right, down), (left, top, wide, _) = chain[0].tolist(), chain[-1].tolist(), box.tolist()
     yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="none" stroke="currentColor" stroke-width="1.8"/>'
     yield f'<circle class="attnlib-moves" cx="{right:.1f}" cy="{down:.1f}" r="6" fill="{NEXT}"/>'
-    where, middle = f"({', '.join(_signed(v, plus='') for v in end.tolist())})", round(left + wide / 2)
+    where, middle = f"({', '.join(_with_sign(v, plus='') for v in end.tolist())})", round(left + wide / 2)
     yield svg.tag(middle, round(top) + 13, name, NEXT)
     yield svg.text(middle, round(top) + 29, where, size=12, anchor="middle")
 
 
-def _signed(value, plus="+"):
-    """Return a coordinate with one decimal and a true minus.
+def _with_sign(value, plus="+"):
+    """Return a coordinate with one decimal, above 0 with a sign.
 
-    >>> _signed(-0.02), _signed(-3.16), _signed(12.86)
-    ('0.0', '−3.2', '+12.9')
+    >>> _with_sign(-0.02), _with_sign(-3.16), _with_sign(12.86)
+    ('0.0', '-3.2', '+12.9')
     """
     words = svg.number(value, 1)
-    return words.replace("-", "−") if value < 0 or words == "0.0" else plus + words
+    return words if words[0] == "-" or words == "0.0" else plus + words
 
 
 def _probability(p):
