@@ -8,6 +8,7 @@ from dataclasses import replace
 from . import lessons
 from .engine.questions import Recall
 from .mistakes import SHARED
+from .titles import heading, with_numbers
 
 # The lessons that ask something, in the order of reading: those that have a folder.
 _FOLDERS = {name for _, name, _ in pkgutil.iter_modules(lessons.__path__)}
@@ -27,8 +28,22 @@ def by_name(things):
     return found
 
 
+def payoff(exercise, lesson):
+    """Return what a right answer shows, with the numbers of other exercises that its words name; None for nothing."""
+    found = getattr(lesson, "PAYOFFS", {}).get(exercise.name)
+    return found and found._replace(meaning=with_numbers(found.meaning), next=with_numbers(found.next))
+
+
 EXERCISES = by_name(
-    (slug, replace(exercise, mistakes=(*SHARED, *lesson.MISTAKES)))
+    (
+        slug,
+        replace(
+            exercise,
+            mistakes=(*SHARED, *lesson.MISTAKES),
+            heading=heading(exercise.name),
+            payoff=payoff(exercise, lesson),
+        ),
+    )
     for slug, lesson in LESSONS.items()
     for exercise in getattr(lesson, "EXERCISES", ())
 )
@@ -63,7 +78,9 @@ class Checks(_Named):
 
     >>> import numpy as np
     >>> check.attention_scores(lambda query, key: query @ np.swapaxes(key, -1, -2))
-    ✓ attention_scores: right
+    ✓ 2.2 · Scores: right
+    Sixteen dot products in one line. Row she is the one from 1.2: 5, 0, 3, 2.
+    Next: the whole formula, from a blank function.
     >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake
     'swapped_query_key'
     >>> check.causal_mask

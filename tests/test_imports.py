@@ -258,6 +258,7 @@ def test_public_functions_have_type_hints(function):
 
 def test_an_editor_completes_every_exercise_and_question():
     assert stub.TARGET.read_text("utf-8") == stub.stub_text(), "Fix: python -m tools.stub"
+    assert stub.TITLES.read_text("utf-8") == stub.titles_text(), "Fix: python -m tools.stub"
 
 
 @pytest.mark.parametrize(

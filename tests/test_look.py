@@ -1,12 +1,17 @@
 """One look: what attnlib/look/tokens.css promises of its colours, and that nothing else holds a colour or a size."""
 
 import re
+import unicodedata
+from pathlib import Path
 
 import pytest
+from fontTools.ttLib import TTFont
 
 from attnlib import colours
 from attnlib.colours import TOKENS, contrast, sheet, token
 
+ROOT = Path(__file__).resolve().parent.parent
+FONTS = colours.LOOK / "fonts"
 THEMES = [pytest.param(dark, id="dark" if dark else "light") for dark in (False, True)]
 GROUNDS = ("paper", "raised", "sunk")
 ROLES = ("query", "key", "value", "next")
@@ -48,3 +53,29 @@ def test_a_sheet_follows_the_theme_of_a_front_end_and_needs_nothing_above_it():
             assert re.search(rf'data-jp-theme-light="{theme}".*color-scheme: {scheme}', css)
     assert {*re.findall(r"--([\w-]+):", whole)} == {*TOKENS}
     assert {*re.findall(r"--([\w-]+):", part)} == {"key-tint", "wrong-tint", "ink", "focus"}
+
+
+def test_the_fonts_are_light_and_a_cut_source_is_not_called_so():
+    sizes = {path.name: path.stat().st_size for path in FONTS.glob("*.woff2")}
+    assert sizes.pop("math.woff2") <= 60_000 and len(sizes) == 4 and sum(sizes.values()) < 110_000
+    css = (colours.LOOK / "fonts.css").read_text("utf-8")
+    assert {*re.findall(r"url\(fonts/(.*?)\)", css)} == {*sizes, "math.woff2"}
+    faces = css.split("@font-face")[1:]
+    assert all(("font-display: swap" in face) is ("url(" in face) for face in faces) and "Source" not in css
+    assert {*re.findall(r'"(near [^"]*)"', css)} == {*re.findall(r'"(near [^"]*)"', TOKENS["serif"] + TOKENS["sans"])}
+    for kind in ("inter", "serif", "math"):
+        assert "SIL OPEN FONT LICENSE Version 1.1" in (FONTS / f"LICENSE-{kind}.txt").read_text("utf-8")
+
+
+def test_inter_has_every_letter_that_the_series_writes():
+    """But for the letters of other scripts, which stand for tokens, and pictograms."""
+    written = set("".join(path.read_text("utf-8") for path in (ROOT / "notebooks" / "src").glob("*.py")))
+    latin = {
+        letter
+        for letter in written
+        if " " < letter < "\u3000"
+        and (unicodedata.category(letter)[0] != "L" or unicodedata.name(letter).startswith("LATIN") or letter in "σμε")
+        and unicodedata.category(letter) != "Cf"
+    }
+    for name in ("Inter-Regular.ttf", "Inter-SemiBold.ttf"):
+        assert len(latin) > 100 and not latin - {*map(chr, TTFont(FONTS / name).getBestCmap())}, name

@@ -193,7 +193,7 @@ def test_verdicts_can_be_printed_on_any_console(console):
     done = run(["-W", "error", "-c", PRINT], not_utf8(CONSOLES[console]))
     assert done.returncode == 0, done.stderr.decode()[-500:]
     printed = done.stdout.decode(CONSOLES[console] or "ascii").splitlines()
-    assert "key_of_anna: right" in printed
+    assert "1.1 A key: right" in printed
     assert "You chose a, right is c" in printed  # the mark before it is left out where it cannot be shown
 
 

@@ -812,6 +812,14 @@ def test_from_which_d_k_the_division_matters():
         assert share[3] > 0.8, n
 
 
+def test_to_both_ends_run_the_queries_of_the_first_picture():
+    """Lesson scaling, the answer under its first picture: a lead of 5 is a weight of 1 / (1 + exp(-5))."""
+    view = live.saturation(d_k=(3, 1024))
+    view.sliders["d_k"].value = 1024
+    first, flat = view.shown["not scaled"][:, 0], 1 / (1 + np.exp(-5))
+    assert ((first < 1 - flat).sum(), (first > flat).sum()) == (243, 213)
+
+
 def test_the_division_changes_no_favourite():
     """Lesson scaling, what to try: in ten draws one key has the largest weight with the division and without it."""
     view = live.scores(d_k=(4, 256))

@@ -18,7 +18,7 @@ SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
 STYLE = (VIEW / "view.css").read_text("utf-8") + (ROOT / "tools" / "page.css").read_text("utf-8")
-NEEDS_A_KERNEL = re.compile("attnlib-note|… [^:]+: not tried yet")
+NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
 
 
 class Renderer(IPythonRenderer):

@@ -1,15 +1,20 @@
-"""Write attncourse/catalogue.pyi, so that an editor completes check.softmax and predict.score_std.
+"""Write what the course must know of its notebooks, where it is installed without them.
 
 python -m tools.stub
 
-Exercises and questions are attributes that are found by name; a test sees that the stub names all of them.
+attncourse/catalogue.pyi, so that an editor completes check.softmax and predict.score_std: exercises and questions are
+attributes that are found by name. attncourse/data/titles.json: the titles of exercises, for verdicts. Tests compare.
 """
+
+import json
 
 from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
 
+from . import numbering
 from .series import ROOT
 
 TARGET = ROOT / "attncourse" / "catalogue.pyi"
+TITLES = ROOT / "attncourse" / "data" / "titles.json"
 HEAD = """\
 # Written by python -m tools.stub.
 from types import ModuleType
@@ -33,5 +38,17 @@ def stub_text():
     return f"{HEAD}\nclass Checks:\n{checks}\nclass Predict:\n{questions}\ncheck: Checks\npredict: Predict\n"
 
 
+def titles_text():
+    """Return the titles as JSON: of each notebook its exercises, in the order of their headings."""
+    found = {name: numbering.exercises(name) for name in numbering.ORDER}
+    titles = {
+        name: {exercise: title.replace("$", "") for exercise, (_, title) in exercises.items()}
+        for name, exercises in found.items()
+        if exercises
+    }
+    return json.dumps(titles, indent=1, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
+    TITLES.write_text(titles_text(), encoding="utf-8", newline="\n")
     TARGET.write_text(stub_text(), encoding="utf-8", newline="\n")

@@ -13,6 +13,7 @@ from attnlib.diagnose import diagnose
 from ..engine.run import TIME_LIMIT, describe_error, late, words_of
 from ..engine.sandbox import TimeUp, time_limit
 from ..engine.verdict import Verdict
+from ..titles import heading
 from . import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
 
 
@@ -88,17 +89,17 @@ def name_bug(number, answer, probe=None):
     and for those with another bug, and not for the patient.
 
     >>> name_bug(1, None)
-    … patient 1: not tried yet
+    … 7.1 · A first patient: not tried yet
     >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
     >>> name_bug(1, "case_23", keys)
-    ✗ patient 1: wrong
+    ✗ 7.1 · A first patient: wrong
     Your probe gives 0 for case_23. So by your own probe this patient has something else.
     """
     unknown, title = _unknown(number), f"patient {number}"
     table, cases, _ = unknown.ward
 
     def verdict(state, message):
-        return Verdict(title, state, message, hints=unknown.hints)
+        return Verdict(title, state, message, hints=unknown.hints, heading=heading(f"name_bug_{number}"))
 
     if answer is None or answer is ...:
         return verdict("not tried", "")
@@ -214,11 +215,11 @@ def mended(module):
     The module is called as ``module(text, clips, mask)``, the mask boolean, (b, n_q, n_k), True = may attend.
 
     >>> mended(None)
-    … mended module: not tried yet
+    … 7.5 · A stranger's module: not tried yet
     """
 
     def verdict(state, message):
-        return Verdict("mended module", state, message, hints=_MENDED_HINTS)
+        return Verdict("mended module", state, message, hints=_MENDED_HINTS, heading=heading("mended"))
 
     if module is None or module is ...:
         return verdict("not tried", "")
@@ -319,7 +320,7 @@ def try_probe(probe):
     inputs of two sizes.
 
     >>> try_probe(lambda module, x: 0.0)
-    ✗ probe: wrong
+    ✗ 7.4 · A probe of your own: wrong
     Your probe gives 0 for a module with mask_ignored, in which a blocked token does move the others.
     """
 
@@ -327,7 +328,7 @@ def try_probe(probe):
         state, message = _judge_mask_probe(probe)
     except TimeUp:
         state, message = "wrong", late(TIME_LIMIT).problem
-    return Verdict("probe", state, message, hints=_PROBE_HINTS)
+    return Verdict("probe", state, message, hints=_PROBE_HINTS, heading=heading("try_probe"))
 
 
 def _judge_mask_probe(probe):

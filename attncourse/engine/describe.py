@@ -1,16 +1,34 @@
 """Put a verdict into words: the answer is right, or what is wrong with it and where."""
 
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from .compare import RIGHT, close
 from .probes import DEAD
-from .run import read_from_notebook
+from .run import TIME_LIMIT, read_from_notebook
+from .sandbox import TimeUp, time_limit
 from .verdict import Verdict, matrix_around, number
+
+
+class Payoff(NamedTuple):
+    """What a right answer shows: what it means, a picture, and what comes next. A word between * is in italics.
+
+    `picture` returns HTML, made by `engine.pictures`. It is given the numbers that were handed in; of code the function
+    itself, which takes arrays and returns arrays, a module those of its probes: draw what the reader's own answer does.
+    """
+
+    meaning: str
+    picture: Callable[[Any], str]
+    next: str
 
 
 def not_tried_verdict(exercise, *, returned=False):
     """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
-    return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
+    return _verdict(exercise, "not tried", exercise.untried if returned else "")
 
 
 def without_torch(exercise):
@@ -19,24 +37,54 @@ def without_torch(exercise):
         "This exercise asks for a torch module, and torch is missing here. Fix: pip install torch, and restart the "
         "kernel. A browser cannot run torch: there, open this notebook on a machine of your own."
     )
-    return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
+    return _verdict(exercise, "not tried", text)
 
 
 def cannot_tell_verdict(exercise, error):
     """Return the Verdict on an answer of which nothing here can tell whether it is right."""
-    return Verdict(exercise.name, "not tried", str(error), hints=exercise.hints)
+    return _verdict(exercise, "not tried", str(error))
 
 
 def unfit(exercise, answer, error):
     """Return the Verdict on an answer that could not be tried."""
     hints = (hint for mistake in exercise.mistakes if mistake.id == error.id for hint in mistake.hints)
-    verdict = Verdict(exercise.name, "wrong", str(error), error.id, hints=(*hints, *exercise.hints))
+    verdict = _verdict(exercise, "wrong", str(error), mistake=error.id, hints=(*hints, *exercise.hints))
     return _and_what_it_reads(verdict, answer)
 
 
-def right(exercise, outcomes, ours):
-    """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name)."""
-    return Verdict(exercise.name, "right", _remarks(exercise, outcomes, ours))
+def _verdict(exercise, state, message, **more):
+    return Verdict(exercise.name, state, message, **{"hints": exercise.hints, "heading": exercise.heading, **more})
+
+
+def right(exercise, outcomes, ours, answer):
+    """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name).
+
+    The `answer` is what a picture is drawn from.
+    """
+    remarks, payoff = _remarks(exercise, outcomes, ours), exercise.payoff
+    if payoff is None:
+        return _verdict(exercise, "right", remarks, hints=())
+    return _verdict(
+        exercise,
+        "right",
+        remarks,
+        hints=(),
+        meaning=payoff.meaning,
+        picture=draw_picture(payoff, answer),
+        next=payoff.next,
+    )
+
+
+def draw_picture(payoff, answer):
+    """Return the picture of a right answer, or "" where it cannot be drawn: it stays right, and says nothing more."""
+    with (
+        contextlib.suppress(Exception, SystemExit, TimeUp),
+        contextlib.redirect_stdout(io.StringIO()),
+        np.errstate(all="ignore"),
+        time_limit(TIME_LIMIT),
+    ):
+        return payoff.picture(answer)
+    return ""
 
 
 def _remarks(exercise, outcomes, ours):
@@ -92,7 +140,7 @@ def wrong(exercise, answer, difference, mistakes, located, remark=""):
     # The first hint of an exercise is a nudge, and says less than those of a mistake that has a name.
     hints = (*first, *exercise.hints[bool(mistakes) :])
     text, id = "\n".join(filter(None, lines)), " + ".join(m.id for m in mistakes) or None
-    verdict = Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+    verdict = _verdict(exercise, "wrong", text, mistake=id, stage=stage, axes=exercise.axes, hints=hints, **arrays)
     return _and_what_it_reads(verdict, answer)
 
 

@@ -68,6 +68,8 @@ class Exercise:
     hints: tuple  # of str, from a nudge to the last step before the solution
     # Those that are looked for; the catalogue hands them in. Of two that look alike here, the first gives the name.
     mistakes: tuple = field(default=(), kw_only=True)
+    heading: str = field(default="", kw_only=True)  # number and title; the catalogue hands it in
+    payoff: describe.Payoff | None = field(default=None, kw_only=True)  # of its lesson; the catalogue hands it in
 
     # Defaults; a kind of exercise may override them.
     answer_is_code = True
@@ -101,7 +103,7 @@ class Exercise:
             return describe.not_tried_verdict(self, returned=True)
         if state == "right":
             right_answers.record(self.name, answer)
-            return describe.right(self, outcomes, ours)
+            return describe.right(self, outcomes, ours, self.on_other_inputs(function, answer, outcomes))
         difference = first_difference(outcomes, self.expected, self.probes)
         located, remark = None, ""
         if [mistake.id for mistake in mistakes] == [FACTOR]:
@@ -123,6 +125,10 @@ class Exercise:
         """Return the Outcome of a learner's function on every probe, up to the first that does not end."""
         calls = [partial(self.call_on_probe, function, probe.args, **options) for probe in self.probes]
         return run.outcomes(calls, copied=self.answer_is_code)
+
+    def on_other_inputs(self, function, answer, outcomes):
+        """Return what the picture of a right answer is drawn from: the numbers handed in, here."""
+        return outcomes[0].values[0] if outcomes[0].values else answer
 
     def judge_outcomes(self, function, outcomes):
         """Return "not tried", "right" or "wrong", and the mistakes that explain what `function` did on the probes."""
@@ -312,6 +318,18 @@ class Function(Exercise):
                 f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
             )
         return answer
+
+    def on_other_inputs(self, function, answer, outcomes):
+        """Return the answer as a function that gives arrays, or raises, for arguments that no probe has tried."""
+
+        def call(*args):
+            outcome = run.call(function, args, returns_weights=self.returns_weights, tensors=as_tensors)
+            if not outcome.values:
+                raise Unfit(outcome.problem)
+            return outcome.values if self.returns_weights else outcome.values[0]
+
+        as_tensors = not self.returns_weights and "torch" in sys.modules and outcomes[0].tensor
+        return call
 
     def steps_on(self, args):
         """Return the right steps on the arguments of a probe."""

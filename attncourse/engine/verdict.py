@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlib.colours import levels, palette
+from attnlib.colours import KEY, LINE, VALUE
 
 from .compare import isclose
+from .pictures import tint_cell, words
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
+_EDGES = {"right": VALUE, "wrong": KEY, "not tried": LINE}
+_BUTTON = (
+    f"cursor:pointer;display:inline-block;border:1px solid {LINE};border-radius:6px;padding:4px 12px;margin-top:6px"
+)
 _MOST_ROWS = 12  # and columns, of a heatmap
 _MOST_WORDS = 4000  # characters of a message: an answer can have a name, or an error, of any length
 
@@ -23,6 +28,7 @@ class Verdict:
     Attributes
     ----------
     exercise : str
+        The name of its check.
     state : "not tried", "wrong" or "right"
     message : str
         What was found, in words.
@@ -33,12 +39,16 @@ class Verdict:
         output, ...
     yours, expected : ndarray or None
         The first pair of arrays that differ.
+    heading : str
+        Number and title of the exercise, as the notebook has them.
+    meaning, picture, next : str
+        What a right answer means, in a sentence; a picture of it, as HTML; and what comes next.
 
     Examples
     --------
     >>> from attncourse import check
     >>> check.key_of_anna(None)
-    … key_of_anna: not tried yet
+    … 1.1 · A key: not tried yet
     >>> check.key_of_anna([1, 1, 0]).passed
     True
     """
@@ -52,6 +62,10 @@ class Verdict:
     expected: np.ndarray | None = None
     axes: tuple = ()
     hints: tuple = ()
+    heading: str = ""
+    meaning: str = ""
+    picture: str = ""
+    next: str = ""
     _shown: int = 0
 
     def __post_init__(self):
@@ -75,17 +89,17 @@ class Verdict:
         return f"Hint {self._shown} of {len(self.hints)}: {self.hints[self._shown - 1]}"
 
     def _title(self):
-        state = "not tried yet" if self.state == "not tried" else self.state
-        return f"{_MARKS[self.state]} {self.exercise}: {state}" + (f" ({self.mistake})" if self.mistake else "")
+        state = {"right": "", "wrong": ": wrong", "not tried": ": not tried yet"}[self.state]
+        return f"{_MARKS[self.state]} {self.heading or self.exercise}{state}"
 
     def __repr__(self):
-        return self._title() + (f"\n{self.message}" if self.message else "")
+        title = self._title() + (": right" if self.passed else f" ({self.mistake})" if self.mistake else "")
+        return "\n".join(filter(None, (title, self.meaning.replace("*", ""), self.message, self.next.replace("*", ""))))
 
     def __str__(self):
         return printable(repr(self))
 
     def _repr_html_(self):
-        text = as_html(self.message)
         maps = "".join(
             _heatmap(title, ours, theirs, self.axes, self._range())
             for title, ours, theirs in (
@@ -95,17 +109,39 @@ class Verdict:
             if ours is not None
         )
         return (
-            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
-            f"<strong>{html.escape(self._title())}</strong>"
-            + (f"<div>{text}</div>" if text else "")
+            f'<div style="color:currentColor;border-left:4px solid {_EDGES[self.state]};padding:4px 12px;'
+            f'max-width:100%"><strong>{html.escape(self._title())}</strong>'
+            + _line(words(self.meaning))
+            + _line(as_html(self.message))
             + (f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{maps}</div>' if maps else "")
+            + self.picture
+            + _line(words(self.next), "opacity:.8;")
+            + ("" if self.passed else self._hints_to_open())
             + "</div>"
         )
+
+    def _hints_to_open(self):
+        """Return the hints, each folded into the one before: the fold is a button that no kernel need answer."""
+        inner, count = "", len(self.hints)
+        for i, hint in reversed([*enumerate(self.hints, 1)]):
+            if i == count and self.heading:
+                hint += "\nThat was the last hint. The solution is folded below."
+            asked = "Give me a hint" if i == 1 else "The next hint"
+            inner = (
+                f'<details><summary style="{_BUTTON}">▸ {asked} ({i} of {count})</summary>'
+                f"{_line(as_html(hint))}{inner}</details>"
+            )
+        return inner
 
     def _range(self):
         """Return one colour scale for both maps, set by the expected one: a wild answer must not flatten it."""
         finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
         return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def _line(text, style=""):
+    """Return a line of a verdict, already HTML, or nothing where there are no words."""
+    return f'<div style="{style}margin-top:3px;max-width:40em">{text}</div>' if text else ""
 
 
 def as_html(text):
@@ -121,6 +157,7 @@ def printable(text):
     except UnicodeEncodeError:
         for mark in _MARKS.values():
             text = text.replace(f"{mark} ", "")  # the words after a mark say the same
+        text = text.replace(" · ", " ")
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -138,7 +175,9 @@ def _heatmap(title, array, other, axes, limits):
     rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
     cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
     cells = "".join(
-        "<tr>" + "".join(_cell(array[i, j], limits, _cell_text(array, other, i, j)) for j in range(columns)) + "</tr>"
+        "<tr>"
+        + "".join(tint_cell(_cell_text(array, other, i, j), array[i, j], limits, None) for j in range(columns))
+        + "</tr>"
         for i in range(rows)
     )
     where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
@@ -161,14 +200,3 @@ def _cell_text(array, other, i, j):
     if other is not None and _differ(array, other, i, j):
         return f"≠ {number(array[i, j])}"
     return "free" if other is not None and np.isnan(array[i, j]) else number(array[i, j])
-
-
-def _cell(x, limits, text):
-    """Return one cell: its words, coloured by value; NaN and infinities have a dashed border and no colour."""
-    style = "padding:2px 6px;text-align:right;"
-    if np.isfinite(x):
-        fill, ink = palette()[levels(x, *limits)]
-        style += f"background:{fill};color:{ink};"
-    else:
-        style += "border:1px dashed currentColor;color:currentColor;"
-    return f'<td style="{style}">{text}</td>'

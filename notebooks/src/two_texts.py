@@ -66,7 +66,8 @@ _ = ax.axis("off")
 
 # %% [markdown]
 # One arrow runs from a 9 to a 1. Every year here begins with 19 or 20, so its second digit tells the first one, too.
-#
+
+# %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.

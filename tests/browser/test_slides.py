@@ -45,9 +45,10 @@ def answered(page):
             numbers = json.loads(numbers)
             verdict = EXERCISES[name](numbers if len(numbers) > 1 else numbers[0])
             assert words.split() == html.unescape(re.sub("<.*?>", "", verdict._repr_html_())).split()
-        assert EXERCISES[name].right is not None and f"✓ {name}: right" in known[0][1]
-        assert other.startswith(f"✗ {name}: wrong") and "Hint 1 of" in other
-        assert none.startswith(f"… {name}: not tried yet")
+        title = EXERCISES[name].heading
+        assert EXERCISES[name].right is not None and known[0][1].startswith(f"✓ {title}")
+        assert other.startswith(f"✗ {title}: wrong") and "Give me a hint (1 of" in other
+        assert none.startswith(f"… {title}: not tried yet")
         found[name] = known
     return {*found}
 

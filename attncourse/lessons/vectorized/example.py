@@ -7,13 +7,13 @@ from attnlib.core import softmax
 from ...engine.compare import RIGHT
 from ...engine.run import Unfit
 
-_BUGS = {
+BUGS = {
     "Q and K swapped": lambda q, k, v: softmax(k @ q.T / k.shape[1] ** 0.5) @ v,
     "softmax over the queries": lambda q, k, v: softmax(q @ k.T / k.shape[1] ** 0.5, axis=0) @ v,
     "no scale": lambda q, k, v: softmax(q @ k.T) @ v,
     "divided by the root of d_v": lambda q, k, v: softmax(q @ k.T / v.shape[1] ** 0.5) @ v,
 }
-_SHOWS = 0.01
+SHOWS = 0.01
 
 
 def _misfit(example):
@@ -69,16 +69,21 @@ NAMED = {
 }
 
 
+def moved_by(example):
+    """Return {bug: how far it moves a number of the output}."""
+    q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
+    right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
+    return {name: np.abs(bug(q, k, v) - right).max() for name, bug in BUGS.items()}
+
+
 def judge_example(example):
     """Judge an example by which bugs move a number that it gives."""
     if misfit := _misfit(example):
         raise Unfit(
             "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. " + misfit
         )
-    q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
-    right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
-    shows = [name for name, bug in _BUGS.items() if np.abs(bug(q, k, v) - right).max() >= _SHOWS]
-    hides = [name for name in _BUGS if name not in shows]
+    shows = [name for name, moved in moved_by(example).items() if moved >= SHOWS]
+    hides = [name for name in BUGS if name not in shows]
     letters = "".join(name[0] for name in hides)
     if letters == "s":
         return RIGHT, ""

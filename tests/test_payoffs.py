@@ -1,0 +1,101 @@
+"""What a right answer shows: a sentence, a picture of the reader's own result, and what comes next."""
+
+import html
+import re
+
+import numpy as np
+import pytest
+from lessons import three_right
+
+import attnlib as al
+from attncourse import EXERCISES, check
+from attncourse.engine import describe, verdict
+from attncourse.lessons import by_hand, vectorized
+from attnlib.examples import SENTENCE
+
+PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
+
+
+def cells(page):
+    """Return the texts of the cells of a picture, row by row."""
+    rows = re.findall("<tr>(.*?)</tr>", page)
+    return [[html.unescape(re.sub("<.*?>", "", one)) for one in re.findall("<td.*?</td>", row)] for row in rows]
+
+
+@pytest.mark.parametrize("name", PAID)
+def test_each_right_answer_is_drawn(name, monkeypatch):
+    """A picture that cannot be drawn is left out without a word, but not here."""
+    monkeypatch.setattr(describe, "draw_picture", lambda payoff, answer: payoff.picture(answer))
+    for answer in three_right(name):
+        told = EXERCISES[name](answer)
+        assert told.passed and told.picture and told.meaning and told.next, told
+        page = told._repr_html_()
+        assert f"✓ {EXERCISES[name].heading}</strong>" in page and told.picture in page
+        assert page.count("<table") == page.count("</table>") and page.count("<div") == page.count("</div>")
+        # JupyterLab takes out of an untrusted notebook what is no plain HTML, and a border of currentColor
+        assert not re.search("<svg|<script|<style|solid currentColor|dashed currentColor", page)
+        assert "[[" not in page and "*" not in told._repr_html_().replace(html.escape(told.message), "")
+
+
+def test_a_title_has_the_number_of_its_place():
+    assert check.scores_of_she(None).heading == "1.2 · A row of scores"
+    assert repr(check.scores_of_she(None)) == "… 1.2 · A row of scores: not tried yet"
+    assert repr(check.scores_of_she([5, 0, 3, 2])).startswith("✓ 1.2 · A row of scores: right\nAnna fits best")
+    assert all(exercise.heading for exercise in EXERCISES.values())
+
+
+def test_a_picture_that_fails_takes_nothing_from_a_right_answer():
+    calls = []
+
+    def softmax(x, axis=-1):
+        calls.append(x)
+        if np.asarray(x).shape == (2,):  # that of the picture, and of no probe
+            raise ValueError
+        return al.softmax(x, axis)
+
+    told = check.softmax(softmax)
+    assert told.passed and told.picture == "" and told.meaning in repr(told) and calls
+
+
+def test_a_picture_is_that_of_the_readers_own_answer():
+    one, other = (check.what_words_look_for(answer) for answer in three_right("what_words_look_for")[:2])
+    assert one.passed and other.passed and one.picture != other.picture
+    W_Q = three_right("what_words_look_for")[0]
+    weights = al.attention_trace(SENTENCE.x @ np.array(W_Q), *SENTENCE.project()[1:]).weights
+    assert [row[1:] for row in cells(one.picture)[1:]] == [[f"{x:.2f}" for x in row] for row in weights]
+
+
+def test_her_row_is_filled_line_by_line():
+    filled = []
+    for name in ("key_of_anna", "scores_of_she", "weights_of_she", "output_of_she"):
+        found = cells(EXERCISES[name](EXERCISES[name].right).picture)
+        filled.append([row[1] != "·" for row in found[1:]])
+    assert filled == [[i <= j for i in range(4)] for j in range(4)]
+    assert found[1] == ["key", "name, female", "verb", "name", "female"]
+    assert found[3:] == [
+        ["weight, ÷ √3", "0.646", "0.036", "0.204", "0.114"],
+        ["she takes", "who 0.885 (Anna is 2, Ben is -2)"],
+    ]
+
+
+def test_the_sentences_say_what_the_numbers_are():
+    trace = al.attention_trace(*SENTENCE.project())
+    assert trace.scores[3].tolist() == [5, 0, 3, 2]  # "with 5", "Ben comes second"; "two points"
+    assert 7 < np.exp(5 - 3) < 7.5  # "seven times the weight"
+    assert round(trace.output[3, 0], 3) == 0.885 and trace.value[0, 0] == 2  # "0.885 of 2"
+    assert not trace.value[[1, 3], 0].any()  # "two words have nothing to give"
+    assert cells(vectorized.payoffs.both_softmaxes(al.softmax))[1:] == [["plain", "nan", "0"], ["yours", "1", "0"]]
+    assert {*by_hand.PAYOFFS} == {exercise.name for exercise in by_hand.EXERCISES}
+    assert {*vectorized.PAYOFFS} == {exercise.name for exercise in vectorized.EXERCISES}
+
+
+def test_hints_open_one_after_the_other():
+    told = check.scores_of_she([5, 0, 3, 1])
+    page = told._repr_html_()
+    opened = re.findall(r"<summary.*?>▸ (.*?)</summary>", page)
+    assert opened == ["Give me a hint (1 of 3)", "The next hint (2 of 3)", "The next hint (3 of 3)"]
+    assert page.index("</details>") > page.index(html.escape(told.hints[-1]))  # each in the one before
+    assert page.count("The solution is folded below.") == 1
+    assert "<details" in check.scores_of_she(None)._repr_html_()
+    assert "<details" not in check.scores_of_she([5, 0, 3, 2])._repr_html_()
+    assert "<details" not in verdict.Verdict("mine", "wrong", "")._repr_html_()
