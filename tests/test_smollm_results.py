@@ -326,6 +326,37 @@ def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
     assert np.abs(trace.output[0] - blank["heads"][0]).max() < 1e-2
 
 
+def test_what_notebook_06_says_of_nine_heads():
+    found = smollm.recorded("name_arrives")
+    blanks = found["blank"], found["blank exchanged"]
+    assert found["cosine"] == pytest.approx(0.71, abs=0.005)
+    kept = np.array([one["kept"] for one in blanks])  # the ninth and last: of all together
+    assert kept[:, :9].min() >= 0 and round(100 * kept[:, :9].max()) == 10
+    told = [[one["before"], np.sum([one["before"], *one["heads"]], axis=0)] for one in blanks]
+    assert np.round(told, 1).tolist() == [[[8.9, 5.9], [54.7, 5.8]], [[7.3, 5.4], [8.7, 29.3]]]
+    assert [np.hypot(*np.transpose(one["heads"])).argmax() for one in blanks] == [3, 3]  # the longest arrow in both
+    held = [np.round(end - one["heads"][3], 1).tolist() for (_, end), one in zip(told, blanks, strict=True)]
+    assert held == [[55, 27.6], [36.7, 32.5]]
+    right = [one["names"][k][i] for i, one in enumerate(blanks) for k in ("1", "4")]
+    assert np.round(right, 2).tolist() == [0.87, 0.87, 0.81, 0.84]
+    nats = np.array([one["nats"] for one in found["sentences"]])  # (80, all or without 1 or 4, right or wrong name)
+    times = np.exp(nats[:, 0, 1:] - nats[:, 1:, 1])  # as likely as with all heads the wrong name is without head 1, 4
+    assert np.round(times[:2, 1]).tolist() == [20, 43] and (times[:2, 0] < 1).all()
+    assert np.round([times[:, 1].min(), np.median(times[:, 1]), times[:, 1].max()], 1).tolist() == [1.8, 7.8, 43.4]
+    assert np.round([times[:, 0].min(), times[:, 0].max()], 1).tolist() == [0.3, 1.5]
+    assert (nats[..., 0] < nats[..., 1]).sum(axis=0).tolist() == [78, 77, 62]  # of 80 the right name leads
+    away, parts, giver = (np.array([one[k] for one in found["sentences"]]) for k in ("away", "parts", "giver"))
+    assert (away.argmax(1) == 3).all() and away[:, 3].min() > 5 and (parts.argmax(1) == 3).sum() == 78
+    assert (giver.argmax(1) == 3).all()
+
+
+def test_the_picture_of_nine_heads_has_the_weights_of_every_map():
+    _, maps = smollm.every_map()
+    for one in smollm.nine_heads()["sentences"][:1]:
+        assert np.abs(maps[results.NAME_HEAD[0] - 1, :, -1] - one["weights"]).max() < 2e-3
+    assert [one["name"] for one in smollm.nine_heads()["sentences"]] == ["John gave a drink to", "Mary gave a drink to"]
+
+
 @pytest.mark.slow
 @needs_model
 def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
