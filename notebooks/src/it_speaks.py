@@ -410,7 +410,7 @@ plot.table(["window", "first token, silent", "one wider", "second token"], rows)
 
 # %% [markdown]
 # On *Alice* about half of the gain is the place, 5.50 at a window of 8, and half comes with the value. The second token in its place
-# brings 0.4 at most. (On two other texts the place is 28 to 61 %: *Controls*.)
+# brings 0.4 at most. (On two other texts the place is 28 to 61 %: *Appendix*.)
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[kept_keys]] · Keep the first
@@ -567,7 +567,7 @@ verdict
 # The copying heads do not wake whenever a token has been read before: on six names, read six times, they park 0.61, and on
 # *Anna*, said twenty times, 0.94. Nor need any token stand twice. Thirteen words in three spellings, such as *river*, *River*
 # and *myRiver*, share no token, and there the heads park 0.49. The first token alone would mislead you. If you count from
-# *one* to *ten*, it gets 0.42, but *two* is a second place to park. In *la la la* every token is such a place. *Controls* has
+# *one* to *ten*, it gets 0.42, but *two* is a second place to park. In *la la la* every token is such a place. *Appendix* has
 # all ten prompts.
 #
 # </details>
@@ -627,7 +627,7 @@ for stop, blank in zip(smollm.recorded("sharpness"), smollm.recorded("blanks")):
 # Next: [[[long_texts]], long texts]([[long_texts.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # Where the eight copying heads look on the prompts of [[waking_prompt]]. *Read before* is the share of tokens that stand earlier in the
 # prompt, *copied* the weight on the token that followed the same token earlier. *Parked* counts all places to park.

@@ -421,15 +421,12 @@ for d_k in (4, 16, 64):
 # These are fresh vectors; training can make $W_Q$ larger and a head sharper. By the sum the needle should have 0.10 at $d_k = 64$
 # and 16,384 keys, and the table says 0.19, because longer queries have needles with higher scores. Of the 64 queries 44 lean
 # towards the outlier. Ten times as long, it gets 0.29 of their weight on average, but less than 0.08 from half of them
-# (*Controls*).
+# (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## Exercises
-#
-# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
 # NumPy only.
 
@@ -594,7 +591,7 @@ mine.keep(my_tiled)
 # Next: [[[two_texts]], two texts]([[two_texts.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # What the folds and the view say, in numbers.
 
