@@ -34,8 +34,7 @@ who
 #
 # In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
 # of layer 24, and say how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from
-# *Mary*. Click another word. (In a running notebook, another head, too.) Head 1 does not decide alone: head 4 beside it looks at
-# *John*, and notebook [[multi_head]] shows what it says about him.
+# *Mary*. Click another word. (In a running notebook, another head, too.)
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
@@ -159,7 +158,8 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something
 # different in each. So the first *to* leaves towards *Mary*, and the second towards *John*. Head 1 covers about a quarter of the way
-# to the right name in the first sentence, and half of it in the second. The other eight heads cover the rest.
+# to the right name in the first sentence, and half of it in the second. The other eight heads cover the
+# rest. The longest arrow of all nine is that of head 4: notebook [[multi_head]] opens with what it says.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
