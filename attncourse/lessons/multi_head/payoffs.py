@@ -1,4 +1,4 @@
-"""What a right answer shows in Multi-head: two heads in one vector, cut, joined, and put to work."""
+"""What a right answer shows in Multi-head: two heads in one vector, cut, both_heads, and put to work."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def cut_in_two(split_heads):
     return beside(*(f"head {h}{numbers(part, range(3))}" for h, part in enumerate(found, 1)))
 
 
-def joined(merge_heads):
+def both_heads(merge_heads):
     return f"both heads{numbers(merge_heads(np.stack(HEADS)), range(6))}"
 
 
@@ -73,7 +73,7 @@ PAYOFFS = {
     ),
     "merge_heads": Payoff(
         "Side by side again: merging undoes splitting.",
-        joined,
+        both_heads,
         "Next: the whole layer, made of your parts.",
     ),
     "multi_head_attention": Payoff(
