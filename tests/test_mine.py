@@ -187,7 +187,7 @@ def test_an_older_file_stays(cells, folder):
         ),
         (
             "my_attention = lambda q, k: q @ k.swapaxes(-1, -2)\nverdict = check.attention_scores(my_attention)",
-            "no later notebook uses attention_scores",
+            "no later notebook uses 2.2 · Scores",
         ),
     ],
 )
@@ -231,7 +231,7 @@ def test_without_a_file_the_series_own_stands_in(folder, capsys):
     assert mine.load("plain_attention") is al.scaled_dot_product_attention
     assert capsys.readouterr().out == (
         "plain_attention: ours (attnlib.scaled_dot_product_attention).\n"
-        "Yours comes with check.scaled_dot_product_attention and mine.keep.\n"
+        "Yours comes with exercise 2.3 · Attention, and mine.keep.\n"
     )
     with pytest.raises(
         ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of .*'plain_attention', "
@@ -341,7 +341,7 @@ def test_what_the_clinic_finds_right_stands_in_progress_and_is_not_kept(folder):
     x = torch.randn(2, 5, 24)
     assert not patients.name_bug(1, "case_35", strikes).passed and "07  ○ ○ ○ ○ ○" in mine.progress()
     assert patients.name_bug(1, "case_34", strikes).passed and "07  ● ○ ○ ○ ○  1 of 5" in mine.progress()
-    assert "no later notebook uses name_bug_1" in mine.keep(strikes)
+    assert "no later notebook uses 7.1 · A first patient" in mine.keep(strikes)
 
 
 def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):
