@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
+from IPython import get_ipython
 from IPython.display import display
 from PIL import Image
 from traitlets import TraitError
 
 from .. import arguments, svg
+from ..colours import sheet
 from ..figure import save
 from ..progress import display_widget
 from .frames import pack_stops, stops_of
@@ -47,7 +49,7 @@ __all__ = ["LiveView"]
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
-STYLE = (HERE / "view.css").read_text("utf-8")
+STYLE = sheet(".attnlib-view") + (HERE / "view.css").read_text("utf-8")
 RESTS = 1.0  # seconds after which a picture that was moved is sent whole
 WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
@@ -297,6 +299,9 @@ class LiveView(VBox):
         return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 
     def _ipython_display_(self, **kwargs):
+        if _in_vscode():
+            display_widget(self)
+            return
         figure, text = self._still()
         png = self._animated_png(figure)
         if png is None:  # the try may have left the figure at another value
@@ -321,6 +326,15 @@ class LiveView(VBox):
                 return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
         except Exception:
             return None  # at some stop; the view shows what went wrong there
+
+
+def _in_vscode():
+    """Return whether a notebook of VS Code shows the view, which gives every output a place that no other can clear.
+
+    There the still would stand above the picture, and is left out. VS Code's Jupyter extension puts the name of the
+    notebook into the namespace of its kernels.
+    """
+    return "__vsc_ipynb_file__" in getattr(get_ipython(), "user_ns", {})
 
 
 @lru_cache(maxsize=16)
