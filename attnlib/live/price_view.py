@@ -84,7 +84,7 @@ class _Picture:
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
-        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name, 12)) for name in self.families)))
+        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name)) for name in self.families)))
         self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 
