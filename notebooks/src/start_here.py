@@ -35,7 +35,8 @@ who
 #
 # In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
 # of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. Click
-# another word. (In a running notebook, another head, too.) Heads that need nothing rest on the first word.
+# another word. (In a running notebook, another head, too.) Heads that need nothing rest on *When*: a row must
+# sum to 1, and the first word is the only one that all later words may see.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
