@@ -134,7 +134,7 @@ print(mask.astype(int))
 # This mask is *causal*: each word may look at itself and at what stands before it. **Try.** Switch from *none* to *causal*.
 # Who looked at a later word, and whose row stays as it was?
 
-# %% tags=["slide"]
+# %% tags=["slide"] says="This mask is causal"
 Q, K, V = SENTENCE.project()  # (4, 3), (4, 3), (4, 2)
 may_look = live.masks(query=Q, key=K, tokens=WORDS, kinds=["none", "causal"])
 may_look
