@@ -12,6 +12,7 @@ from attncourse import EXERCISES, check
 from attncourse.engine import describe, verdict
 from attncourse.lessons import by_hand, masks, multi_head, scaling, vectorized
 from attnlib.examples import SENTENCE
+from tools import asked
 
 PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
 
@@ -127,3 +128,9 @@ def test_a_wrong_number_stands_in_a_frame_and_the_right_one_nowhere():
     assert cells(told.picture) == [["yours", "5", "0", "3", "1"]]
     assert re.findall("outline.*?>(.*?)<", told.picture) == ["1"]
     assert check.uniform_divisor(7).picture == ""  # a single number
+
+
+@pytest.mark.parametrize("name", ["scores_of_she", "uniform_divisor"])
+def test_a_page_does_not_show_the_numbers_that_stand_for_any_wrong_answer(name):
+    page = asked.field(EXERCISES[name], "numbers")
+    assert "9.877" not in page and "98765" not in page and "Give me a hint" in page
