@@ -93,6 +93,7 @@ class Predict:
     symmetric: Question
     cube: Question
     score_std: Question
+    raised_by_a_tenth: Question
     divided_by_d_k: Question
     equal_weights: Question
     square_weight: Question
@@ -111,7 +112,7 @@ class Predict:
     company: Question
     dropout_rows: Question
     no_positions: Question
-    dark_diagonal: Question
+    pale_diagonal: Question
     one_layer: Question
     patching: Question
     by_hand: Question

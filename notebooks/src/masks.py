@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 import attnlib as al
 from attncourse import check, mine, predict
 from attnlib import live, plot
-from attnlib.colours import INK, KEY, QUERY, VALUE
+from attnlib.colours import INK, KEY, LINE, QUERY, VALUE
 from attnlib.examples import SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
@@ -63,15 +63,14 @@ predict.before_masks(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(6.4, 2))
-box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "gray"}
+box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": LINE}
 for i, (word, target) in enumerate(zip(WORDS, [*WORDS[1:], "?"])):
     _ = ax.text(i, 1, word, ha="center", va="center", bbox=box)
     _ = ax.text(i, 0, target, ha="center", va="center", bbox=box)
     if i < 3:
-        _ = ax.plot([i + 0.12, i + 0.88], [0.25, 0.75], "--", color="gray")
-_ = ax.set(xlim=(-0.5, 3.5), ylim=(-0.5, 1.5), xlabel="position", ylabel="tokens")
-_ = ax.set_xticks(range(4))
-_ = ax.set_yticks([0, 1], ["target", "input"])
+        _ = ax.plot([i + 0.12, i + 0.88], [0.25, 0.75], color=LINE, lw=1)
+_ = ax.set(xlim=(-0.5, 3.5), ylim=(-0.5, 1.5), xlabel="position", xticks=range(4))
+_ = ax.set_yticks([0, 1], ["target", "input"]), ax.spines[:].set_visible(False)
 _ = ax.set_title("targets shifted under inputs")
 
 # %% [markdown]
