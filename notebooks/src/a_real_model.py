@@ -935,7 +935,7 @@ told = {
     "cosine with the true sentence vector": cosine_at,
     "largest weight of a row, mean of L4H2": largest,
 }
-for (name, line), color, y in zip(told.items(), (INK, KEY), (1.06, 0.1)):
+for (name, line), color, y in zip(told.items(), (INK, KEY), (1.06, 0.04)):
     _ = ax.semilogx(D_K, line, "o-", base=2, color=color, label=name)
     _ = ax.text(512, y, name, color=color, ha="right")
 ax.xaxis.set_major_formatter("{x:g}")
