@@ -88,6 +88,20 @@ def mistakes(speaker, names=("none", *FAULTS)):
 
 
 @store_result
+def future_in_sight(speaker):
+    """Return {text: losses with the mask, without it, and without it but for the first token, which sees itself}."""
+
+    def no_mask(query, key, value, attn_mask=None, first_alone=False):
+        mask = np.ones_like(attn_mask)
+        if first_alone:
+            mask[0] = attn_mask[0]
+        return core.scaled_dot_product_attention(query, key, value, mask)
+
+    ways = speaker, *(speaker.using(attention=partial(no_mask, first_alone=alone)) for alone in (False, True))
+    return {name: [other.loss(text) for other in ways] for name, text in texts.MORE.items()}
+
+
+@store_result
 def sayings(speaker):
     """Return what it says to a question, and the next word of some beginnings: fluent is not right."""
     question = "What is attention in a transformer?"

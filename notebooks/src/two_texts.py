@@ -65,7 +65,7 @@ _ = ax.set_title("Each digit but the 9, and the letter at which a head looks mos
 _ = ax.axis("off")
 
 # %% [markdown]
-# One arrow runs from a 9 to a 1. Every year here begins with 19 or 20, so its second digit tells the first one, too.
+# One arrow runs from a 9 to a 1: every year begins with 19 or 20.
 
 # %% [markdown]
 # ## Before you start
@@ -285,7 +285,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Controls*). The class of exercise [[MultiHeadAttention]] and ours compute
+# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Appendix*). The class of exercise [[MultiHeadAttention]] and ours compute
 # the same. Which head reads what differs from seed to seed.
 #
 # </details>
@@ -555,14 +555,14 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 #
 # The triangle here lies at the upper left. One at the lower right lets the last digit see all letters, so a date written digit by digit is
 # right all the same, and only training meets it. Four trainings at the rate 0.004 write 0.75 to 0.93 of the dates right, three at 0.01
-# write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Controls*).
+# write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## Exercises
 #
-# Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call. NumPy only.
+# NumPy only.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[cross_attention]] · From one text to another
@@ -720,18 +720,25 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, write `TRAIN = True` and run all cells again. Which of the figures in the text hold for your model? (With two
-#    other seeds: what is said of sharp and pale weights, and 0.99 or more of the dates right. Which head reads what does not.)
+# 1. With torch, write `TRAIN = True` and run all cells again. Which of the figures in the text hold for your model?
 # 2. Write a date in a way that no training text had: `dates.translate(model, ["1985 Nov 25"])[0]`. And
-#    *25 Novomber 1985*, or *25 Movember 1985*? (The month is right, but it takes the 25 for a year and the 19 for a day,
-#    2025-11-19: in training the year stood last. Novomber is read as November, Movember as January.)
+#    *25 Novomber 1985*, or *25 Movember 1985*?
+#
+# <details><summary>Answers</summary>
+#
+# 1. With two other seeds: what is said of sharp and pale weights, and 0.99 or more of the dates right. Which head reads what does
+#    not.
+# 2. 2025-11-19. The month is right, but 25 is read as the year and 19 as the day: in training the year stood last. Novomber is read
+#    as November, Movember as January.
+#
+# </details>
 #
 # **Remember.** Between two texts the queries come from what is written, keys and values from what is read. The mask says which letters there
 # are; a triangle has no place there. Such a map is an alignment that one can read. Whether a letter was needed, a change of that letter says,
 # and a count. Next: [[[less_to_keep]] less to keep]([[less_to_keep.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # ### Three trainings
 #
