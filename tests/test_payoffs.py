@@ -106,3 +106,10 @@ def test_the_sentences_of_two_heads_say_what_the_numbers_are():
     assert cells(multi_head.payoffs.two_names(layer))[1][1:] == ["1.064", "-1.278"]
     no_gradient = cells(multi_head.payoffs.gradients(lambda *args: (np.array([0, 1, 0, 0]),)))
     assert [row[1] for row in no_gradient][:2] == ["✓ gradient reached", "no gradient"]
+
+
+def test_a_wrong_number_stands_in_a_frame_and_the_right_one_nowhere():
+    told = check.scores_of_she([5, 0, 3, 1])
+    assert cells(told.picture) == [["yours", "5", "0", "3", "1"]]
+    assert re.findall("outline.*?>(.*?)<", told.picture) == ["1"]
+    assert check.uniform_divisor(7).picture == ""  # a single number

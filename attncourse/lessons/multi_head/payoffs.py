@@ -1,4 +1,4 @@
-"""What a right answer shows in Multi-head: two heads in one vector, cut, both_heads, and put to work."""
+"""What a right answer shows in Multi-head: two heads in one vector, cut, joined, and put to work."""
 
 import numpy as np
 
