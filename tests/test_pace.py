@@ -8,6 +8,8 @@ from tools.series import find_notebook, pace
 BUDGETS = {
     "scaling": (1620, 0.25),
     "multi_head": (2520, 0.42),
+    "pytorch_module": (2340, 0.27),
+    "masks": (1860, 0.38),
 }
 LONGEST_WAY = 350  # words without a prediction, a picture to try, or an exercise
 
