@@ -17,7 +17,7 @@ THEMES = {
 
 def _read_tokens() -> dict[str, str]:
     declared = re.sub(r"/\*.*?\*/", "", (LOOK / "tokens.css").read_text("utf-8"), flags=re.DOTALL)
-    return dict(re.findall(r"--([\w-]+): ([^;]+);", declared))
+    return dict(re.findall(r"--([\w-]+): ([^;]+);", declared.partition("}")[0]))  # below, a whole page changes some
 
 
 TOKENS = _read_tokens()  # by name, without the two dashes, as the file has them
@@ -46,8 +46,10 @@ def sheet(scope: str, *names: str) -> str:
         if name in wanted:
             wanted |= {*re.findall(r"var\(--([\w-]+)\)", TOKENS[name])}
     declared = "; ".join(f"--{name}: {_in_pixels(value)}" for name, value in TOKENS.items() if name in wanted)
+    lifts = {"light": "; --lift: none", "dark": "; --lift: var(--lift-dark)"} if "lift-dark" in wanted else {}
     switched = (
-        f":is({', '.join(theme)}) :is({scope}) {{ color-scheme: {scheme} }}\n" for scheme, theme in THEMES.items()
+        f":is({', '.join(theme)}) :is({scope}) {{ color-scheme: {scheme}{lifts.get(scheme, '')} }}\n"
+        for scheme, theme in THEMES.items()
     )
     return f":is({scope}) {{ {declared} }}\n{''.join(switched)}"
 
@@ -67,15 +69,12 @@ NEXT = _shape("next")  # the next word, and tints that are no role's
 PLATE = {QUERY: "#1A80BA", KEY: KEY, VALUE: VALUE, NEXT: NEXT}
 NOT_FINITE = _shape("not-finite")
 BELOW = _shape("below")  # below zero, in a map whose numbers above zero have a role's colour
-MASKED, HATCH = "#E8E8E8", "#767676"  # ground and stripes of blocked cells, in every rendering
-LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
-INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page
-
-# Viridis at 35 places; what lies between is interpolated, about 2 of 255 steps off at most.
-VIRIDIS = (
-    "440154470d60481769482071472a7a463480433d844045883d4e8a39568c355e8d32658e2e6d8e2b748e297b8e26828e23898e21918c"
-    "1f978b1f9e8921a58526ad812eb37c38b97746c06f56c66765cb5e75d05489d5489dd93bb0dd2fc2df23d8e219ece51bfde725"
-)
+PAPER, SUNK, INK, QUIET, EDGE, RULE = map(token, ("paper", "sunk", "ink", "quiet", "edge", "rule"))
+MASKED, HATCH = PAPER, EDGE  # ground and stripes of blocked cells, in every rendering
+LINE = EDGE  # axes and grid lines
+ROLES = {QUERY: "query", KEY: "key", VALUE: "value", NEXT: "next"}
+# How much of the fill the 256 steps of a map have: what is small can be seen.
+SHARES = np.linspace(0, 1, 256) ** 0.8
 
 
 def rgb(colour: str) -> tuple[int, ...]:
@@ -117,20 +116,25 @@ def text_on(colour: str) -> str:
     return max("#000000", "#ffffff", key=lambda ink: contrast(ink, colour))
 
 
-@lru_cache(maxsize=8)
-def colour_table(tint=None):
-    """Return the 256 colours of a scale, (256, 3) uint8: viridis, or from nearly white to the colour `tint`.
+def map_name(tint: str | None = None) -> str | None:
+    """Return the token with which a map ends, of weights or in the colour of a role; None where it is no role's.
 
-    >>> colour_table()[0].tolist(), colour_table(QUERY)[255].tolist()
-    ([68, 1, 84], [0, 114, 178])
+    >>> map_name(), map_name(QUERY), map_name("#808080")
+    ('weight', 'query-map', None)
     """
-    if tint is None:
-        stops = np.frombuffer(bytes.fromhex(VIRIDIS), dtype=np.uint8).reshape(-1, 3)
-    else:
-        stops = np.array([(247, 247, 247), rgb(tint)])
-    places = np.linspace(0, 255, len(stops))
-    columns = [np.interp(np.arange(256), places, stops[:, c]) for c in range(3)]
-    return np.stack(columns, axis=-1).round().astype(np.uint8)
+    return None if tint not in (None, *ROLES) else "weight" if tint in (None, KEY) else f"{ROLES[tint]}-map"
+
+
+@lru_cache(maxsize=16)
+def colour_table(tint=None, dark=False):
+    """Return the 256 colours of a scale, (256, 3) uint8: from an empty cell to the end of a map, or to `tint`.
+
+    >>> colour_table()[0].tolist() == list(rgb(SUNK)), colour_table(QUERY)[255].tolist()
+    (True, [0, 114, 178])
+    """
+    name = map_name(tint)
+    ends = [np.array(rgb(end)) for end in (token("sunk", dark), token(name, dark) if name else tint)]
+    return (ends[0] + SHARES[:, None] * (ends[1] - ends[0])).round().astype(np.uint8)
 
 
 @lru_cache(maxsize=8)
@@ -138,20 +142,33 @@ def palette(tint=None):
     """Return the colours of `colour_table` as (hex, colour of a text on it).
 
     >>> palette()[255]
-    ('#fde725', '#000000')
+    ('#d55e00', '#000000')
     """
     colours = [f"#{bytes(row).hex()}" for row in colour_table(tint)]
     return [(colour, text_on(colour)) for colour in colours]
 
 
-def stripe_pixels(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 3) uint8.
+@lru_cache(maxsize=8)
+def inks(tint=None):
+    """Return for each colour of `colour_table` the colour of a text on it, as CSS, for a light and for a dark page.
 
-    >>> pixels = stripe_pixels(np.array([0, 0]), np.array([0, 3])).tolist()
-    >>> [tuple(pixel) for pixel in pixels] == [rgb(HATCH), rgb(MASKED)]
+    >>> inks()[0], inks()[255]
+    ('var(--on-pale,#000000)', '#000000')
+    """
+    both = [[text_on(f"#{bytes(row).hex()}") for row in colour_table(tint, dark)] for dark in (False, True)]
+    names = {("#000000", "#ffffff"): "var(--on-pale,#000000)", ("#ffffff", "#000000"): "var(--on-full,#ffffff)"}
+    return [names.get(pair, pair[0]) for pair in zip(*both, strict=True)]
+
+
+def stripe_pixels(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 4) uint8.
+
+    Between the stripes an empty cell is seen, whatever colour the page gives it.
+
+    >>> stripe_pixels(np.array([0, 0]), np.array([0, 3])).tolist() == [[*rgb(HATCH), 255], [*rgb(HATCH), 0]]
     True
     """
-    return np.where(((i + j) % 6 < 2)[:, None], rgb(HATCH), rgb(MASKED)).astype(np.uint8)
+    return np.array([(*rgb(HATCH), 255 * (k % 6 < 2)) for k in range(6)], dtype=np.uint8)[(i + j) % 6]
 
 
 def levels(values: np.ndarray, vmin: float, vmax: float) -> np.ndarray:

@@ -1,35 +1,77 @@
-"""The style of every matplotlib figure of the series: no ground, text that every page carries, a repr in words."""
+"""The style of every matplotlib figure of the series: a print on paper, or an SVG in the colours of its page."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
+from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from matplotlib import colors, patheffects, rc_context
+from matplotlib import colors, font_manager, rc_context, rcParams
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox
 
-from . import arguments
-from .colours import INK, KEY, LINE, PAPER, QUERY, VALUE
+from . import arguments, colours
+from .colours import EDGE, INK, KEY, LOOK, NEXT, NOT_FINITE, PAPER, QUIET, RULE, rgb, token
 from .svg import charts, parts
 from .validation import kind_of
 
-# Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
-SERIES = ("#7B61D9", "#808080", "#B8468B")
-ON_CELL = "value"  # the gid of a text that stands on a cell, whose colour carries it
+# Lines that are no queries, keys or values: none of their colours. Ink is the one that is told of.
+SERIES = (INK, NEXT, EDGE)
+ON_CELL, ON_PALE = (
+    "value",
+    "pale",
+)  # the gid of a text that stands on a cell, and of one whose cell is pale in the light
 PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the PNG; points around it
-# A page may set these colours for its own theme. Where it sets none, a halo carries the words.
-INKS = {"ink": INK, "query": QUERY, "key": KEY, "value": VALUE}
-INKS = {colour.lower(): f"var(--attnlib-{name},{colour})" for name, colour in INKS.items()}
+SIZE, TITLE = 13 / PIXELS, 16 / PIXELS  # points of all words, and of a title that has room
+# Words take the shade of a role that can be read, and what was named black, gray or white is ink, quiet or paper.
+WORDS = {token(role): token(f"{role}-text") for role in ("query", "key", "value", "next")}
+WORDS |= {"#000000": INK, colors.to_hex("gray"): QUIET, EDGE: QUIET}
+WHITE = "#ffffff"
+# What a page may set for its own theme: the names of look/tokens.css.
+NAMES = ["paper", "sunk", "ink", "quiet", "edge", "rule", "next", "value", "key", "query"]
+INKS = {token(name): f"var(--{name},{token(name)})" for name in (*NAMES, *(f"{role}-text" for role in NAMES[-4:]))}
+FONTS = sorted((LOOK / "fonts").glob("Inter-*.ttf"))
+for font in FONTS:  # what is bold in the second is semibold in the first
+    entry = font_manager.ttfFontProperty(font_manager.get_font(font))
+    weight = 400 if font.stem.endswith("Regular") else 700
+    font_manager.fontManager.ttflist.append(dataclasses.replace(entry, weight=weight))
+FAMILY = [
+    *(["Inter"] if FONTS else []),
+    "DejaVu Sans",
+]  # the second ships with matplotlib, and has what the first lacks
+STYLE: Any = {
+    "font.family": FAMILY,
+    "font.size": SIZE,
+    "mathtext.fontset": "custom",
+    "mathtext.rm": FAMILY[0],
+    "mathtext.cal": FAMILY[0],
+    "mathtext.it": "STIXGeneral:italic",
+    "mathtext.fallback": "stixsans",
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+    "axes.titlepad": 9,
+    "axes.labelcolor": QUIET,
+    "axes.edgecolor": EDGE,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "grid.color": RULE,
+    **{f"{axis}tick.{kind}.size": 0 for axis in "xy" for kind in ("major", "minor")},
+    **dict.fromkeys(("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"), SIZE),
+}
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MARKUP = (
     (r"\\math(?:rm|default){((?:[^{}]|{[^{}]*})*)}", r"\1"),
@@ -41,8 +83,7 @@ MARKUP = (
     (r"\\(?=_)|(?<!\\)\$", ""),
     (r"\\\$", "$"),
 )
-STYLE = """<style>.attnlib-figure{font-family:system-ui,sans-serif;stroke-linejoin:round}
-.attnlib-halo{stroke:var(--attnlib-paper,#fff);stroke-width:3;paint-order:stroke}</style>"""
+CSS = "<style>.attnlib-figure{font-family:var(--sans,system-ui,sans-serif)}</style>"
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
@@ -56,7 +97,8 @@ def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
     True
     """
     options = {"layout": "constrained", **options}
-    figure, axes = plt.subplots(*args, FigureClass=DescribedFigure, frameon=False, **options)
+    with rc_context(STYLE):
+        figure, axes = plt.subplots(*args, FigureClass=DescribedFigure, **options)
     for ax in figure.axes:
         ax.set_prop_cycle(color=SERIES)
     return figure, axes
@@ -120,9 +162,18 @@ def svg(figure: Figure) -> str:
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
-        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{STYLE}'
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{CSS}'
         f"{inside}</svg>"
     )
+
+
+@lru_cache(maxsize=2)
+def colour_map(veil: bool = False) -> Any:
+    """Return the colours of maps: from an empty cell to the fill, or as a veil of the fill over a page."""
+    table = np.ones((256, 4))
+    table[:, :3] = np.array(rgb(KEY)) / 255 if veil else colours.colour_table() / 255
+    table[:, 3] = colours.SHARES if veil else 1
+    return colors.ListedColormap(table).with_extremes(bad=NOT_FINITE)
 
 
 def _pieces(figure, renderer):
@@ -173,7 +224,9 @@ def _place(box, high):
 def _drop_unused_attributes(tag):
     """Return a tag with numbers of four digits, and without what no page needs."""
     words = re.sub(r"-?\d+\.\d+(?![\w.])", lambda number: f"{float(number[0]):.4g}", tag[0])
-    return re.sub(r' (?=[MLCz">/])|(?<=[:;,MLC]) |xlink:|(?<= )id="image\w+" ', "", words)
+    words = re.sub(r' (?=[MLCz">/])|(?<=[:;,MLC]) |xlink:|(?<= )id="image\w+" ', "", words)
+    # Words have theirs already, with a comma before the colour.
+    return re.sub(r"(?<=:)#\w{6}\b", lambda colour: INKS.get(colour[0], colour[0]), words)
 
 
 class _Words(RendererSVG):
@@ -209,9 +262,12 @@ class _Words(RendererSVG):
             math=bool(ismath),
             turn=-round(angle),
         )
-        halo = "" if colour in ("#000000", "#ffffff") else ' class="attnlib-halo"'  # those stand on a plate or a cell
+        gid = mtext.get_gid() if mtext else None
+        inside = gid in (ON_CELL, ON_PALE) or (mtext and mtext.get_bbox_patch())  # a cell or a box
+        kind = "" if inside else ' class="attnlib-word"'
+        fill = f"var(--on-pale,{colour})" if gid == ON_PALE else INKS.get(colour, colour)
         self.writer.comment("words")  # which ends the tag before
-        self.written.write(words.replace("<text", f'<text{halo} style="fill:{INKS.get(colour, colour)}"', 1))
+        self.written.write(words.replace("<text", f'<text{kind} style="fill:{fill}"', 1))
 
     def draw_quad_mesh(self, gc, transform, wide, high, coordinates, offsets, shift, facecolors, *rest):
         if wide > 1:  # else it is a colour bar, as an image of few bytes
@@ -222,32 +278,60 @@ class _Words(RendererSVG):
 
 
 class DescribedFigure(Figure):
-    """A figure without a ground, whose text has a halo, and whose repr says in words what it shows.
+    """A figure in one style, a print on paper: the same on a light and on a dark page, whose repr says what it shows.
 
-    No one colour has a contrast of 4.5 : 1 both to a white page and to JupyterLab's dark one (#111111): a halo carries
-    dark text over every page. The repr is the text that a notebook stores beside the picture. It tells sizes, titles
-    and labels, and no weights: trained ones differ from machine to machine.
+    The repr is the text that a notebook stores beside the picture. It tells sizes, titles and labels, and no weights:
+    trained ones differ from machine to machine. As SVG it has no ground, and takes the colours of the page.
     """
 
     def draw(self, renderer: Any) -> None:
-        as_text = isinstance(renderer, _Words)
+        as_text, on_paper = isinstance(renderer, _Words), self.get_frameon()
+        self._set_titles()
+        self._set_words(rcParams["font.family"], rcParams["font.size"], rcParams["mathtext.fontset"])
         for ax in self.axes:
-            ax.patch.set_visible(False)
-            for spine in ax.spines.values():
-                spine.set_color(LINE)
-            ax.tick_params(color=LINE, which="both")
+            if ax.images:
+                ax.spines[:].set_visible(False)  # a map ends where its cells do
         for legend in self.findobj(Legend):
             legend.set_frame_on(False)
-        for text in self.findobj(Text):
-            box = text.get_bbox_patch()
-            if (box is None or not box.get_facecolor()[-1]) and text.get_gid() != ON_CELL:
-                text.set_path_effects([] if as_text else [patheffects.withStroke(linewidth=3, foreground=PAPER)])
-                if colors.to_hex(text.get_color()) == "#000000":
-                    text.set_color(INK)
-        for image in self.findobj(AxesImage) if as_text else ():
-            if max(image.get_size()) <= 256:
+        found: Any = self.findobj(lambda one: isinstance(one, ScalarMappable)) if as_text else []
+        maps = [drawn for drawn in found if drawn.get_cmap() == colour_map()]
+        for image in found:
+            if isinstance(image, AxesImage) and max(image.get_size()) <= 256:
                 image.set_interpolation("none")  # a pixel for each cell, not for each of the page
-        super().draw(renderer)
+        for drawn in maps:
+            drawn.set_cmap(colour_map(veil=True))
+        self.set_frameon(on_paper and not as_text)
+        with rc_context(STYLE):
+            super().draw(renderer)
+        self.set_frameon(on_paper)
+        for drawn in maps:
+            drawn.set_cmap(colour_map())
+
+    def _set_words(self, family, size, mathematics):
+        """Give words what the style says, where the code of a cell has left them as matplotlib has them."""
+        for text in self.findobj(Text):
+            colour, box = colors.to_hex(text.get_color()), text.get_bbox_patch()
+            if colour in WORDS and text.get_gid() not in (ON_CELL, ON_PALE):
+                text.set_color(WORDS[colour])
+            if box is not None and colors.to_hex(box.get_facecolor()) == WHITE:
+                box.set_facecolor(PAPER)
+            if text.get_fontfamily() == family:
+                text.set_fontfamily(FAMILY)
+            if text.get_fontsize() == size:
+                text.set_fontsize(SIZE)
+            if text.get_math_fontfamily() == mathematics:
+                text.set_math_fontfamily("custom")
+
+    def _set_titles(self):
+        """Let titles begin at the left; they are large if all have room."""
+        sizes = [TITLE]
+        for ax in self.axes:
+            columns = ax.get_gridspec().ncols if ax.get_subplotspec() else 1
+            for words in _plain(ax.get_title()).split("\n"):
+                fits = 72 * self.get_figwidth() / columns >= parts.width(words, TITLE) + (columns > 1) * 2 * TITLE
+                sizes.append(TITLE if fits else SIZE)
+        for ax in self.axes:
+            ax.title.set(x=0, ha="left", size=min(sizes), weight="bold")
 
     def _repr_svg_(self) -> str:
         return svg(self)

@@ -1,7 +1,7 @@
 """Static pictures of attention weights with matplotlib, for print and for readers without a kernel.
 
-Queries are rows, keys are columns, in every picture of the series. Masked cells are hatched, NaN and infinite cells
-are pink; neither is ever drawn as a small weight.
+Queries are rows, keys are columns, in every picture of the series. Masked cells have one hairline, NaN and
+infinite cells are pink; neither is ever drawn as a small weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from matplotlib import colors, font_manager
+from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 
 from . import arguments, colours
 from .arguments import to_array
-from .colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, palette, text_on
-from .figure import ON_CELL, SERIES, save, subplots
+from .colours import INK, KEY, PAPER, QUERY, QUIET, SUNK, inks, levels
+from .figure import ON_CELL, ON_PALE, SERIES, SIZE, colour_map, save, subplots
 from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
@@ -36,7 +36,8 @@ LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
 MOST_PLACES = 17  # decimals: a float has no more
 WIDEST = 9.5  # inches of a grid: in a page 700 pixels wide its text is still 10 pixels high
-VALUE_SIZES = (11, 10, 9, 8)  # points; what can't be read in a page 700 pixels wide is not written
+SMALLEST = 8.0  # points of the values in cells; what can't be read in a page 700 pixels wide is not written
+GAPS = 32  # cells along an axis that stand apart
 
 
 def attention_heatmap(
@@ -70,6 +71,7 @@ def attention_heatmap(
     vmin, vmax : float or None
         Ends of the colour scale; None takes the smallest and largest finite value.
     colorbar : bool
+        Beside a map of more than 6 cells along an axis, and of less if they have no numbers.
     places : int or None
         Decimals of the values in the cells. None writes none, nor are any written that do not fit their cells.
     row_name : str
@@ -110,20 +112,22 @@ def attention_heatmap(
     if vmin > vmax:
         raise ValueError(f"vmin must not be above vmax, got {vmin:g} and {vmax:g}. Fix: vmin=None, vmax=None.")
     cells = np.ma.masked_invalid(np.where(masked, vmin, weights))
-    image = ax.imshow(cells, cmap=_colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
+    image = ax.imshow(cells, cmap=colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
+    ax.set_facecolor(SUNK)
     if masked.any():
         _hatch(ax, masked)
+    _set_apart(ax, weights.shape)
     if written:
         ax.add_artist(_Values(image, weights, masked, places))
     cell = _cell(ax, *weights.shape)
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
-    _tag(ax.xaxis, "keys (columns)", KEY)
-    _tag(ax.yaxis, name_of_rows(row_name), QUERY)
+    _name_axis(ax.xaxis, "keys (columns)", KEY)
+    _name_axis(ax.yaxis, name_of_rows(row_name), QUERY)
     if title is not None:
         _title(ax, title)
-    if colorbar:
-        ax.figure.colorbar(image, ax=ax, shrink=0.8)
+    if colorbar and (max(weights.shape) > 6 or not written):
+        _scale(image, ax)
     return ax
 
 
@@ -191,7 +195,7 @@ def head_grid(
         labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title, "row_name": row_name}
         attention_heatmap(weights[i], ax=ax, vmax=vmax, colorbar=False, **labels)
         ax.label_outer()
-    figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.8)
+    _scale(axes[0, 0].images[0], axes)
     return figure
 
 
@@ -223,11 +227,18 @@ def bar_grid(
     titles = arguments.labels(arguments.several(titles, "titles"), "titles", len(weights))
     columns = min(arguments.whole(columns, "columns", 1), len(weights))
     rows = -(-len(weights) // columns)
-    figure, axes = subplots(rows, columns, figsize=(3 * columns, 2.6 * rows), squeeze=False)
+    longest = (
+        max((width(printable(key), SIZE) for key in keys or [str(row.shape[0]) for row in weights]), default=0) / 72
+    )
+    high = 0.6 + 0.22 * weights.shape[1]
+    figure, axes = subplots(rows, columns, figsize=(min(2.4 * columns + longest, WIDEST), high * rows), squeeze=False)
     for ax in axes.flat[len(weights) :]:
         ax.set_axis_off()
     for ax, row, title in zip(axes.flat[: len(weights)], weights, titles, strict=True):
         bar_chart(row, title=title, keys=keys, ax=ax)
+        if ax not in axes[:, 0]:
+            ax.tick_params(labelleft=False)
+            ax.set_ylabel("")
     return figure
 
 
@@ -253,19 +264,37 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
             f"row must hold weights between 0 and 1, got {row.min():.4g} to {row.max():.4g}. Fix: softmax(scores)."
         )
     _axes(ax)
-    bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row], edgecolor=LINE)
-    if len(row) <= 6:  # numbers above more bars than that would collide
-        ax.bar_label(bars, fmt="{:.2f}")
-    ax.set_ylim(0, 1.15)
-    _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
-    _tag(ax.xaxis, "keys", KEY)
-    ax.set_ylabel("weight")
+    # They lie, so that no word needs turning; the first key is on top.
+    bars = ax.barh(range(len(row)), row, height=0.62, color=KEY)
+    ax.set(xlim=(0, 1.25), ylim=(len(row) - 0.4, -0.6), xticks=[])
+    ax.spines["bottom"].set_visible(False)
+    for bar, weight in zip(bars, row, strict=True):
+        shown = number(weight, 2)
+        if float(shown):
+            strong = {"color": KEY, "weight": "bold"} if weight == row.max() else {"color": QUIET}
+            place = (weight + 0.02, bar.get_y() + bar.get_height() / 2)
+            ax.text(*place, shown, fontsize=SIZE, va="center_baseline", **strong)
+    figure: Any = ax.figure
+    high = ax.get_position().height * figure.get_figheight()
+    _ticks(ax.yaxis, keys, len(row), "keys", 0.9 * high / len(row))
+    _name_axis(ax.yaxis, "keys", KEY)
     _title(ax, title)
 
 
-@lru_cache(maxsize=1)
-def _colour_map():
-    return colors.ListedColormap(colours.colour_table() / 255).with_extremes(bad=NOT_FINITE)
+def _scale(image, axes):
+    """Draw the colours of a map beside it: a thin bar without a frame, with numbers at its ends."""
+    bar = image.axes.figure.colorbar(image, ax=axes, shrink=0.5, aspect=24, pad=0.03, ticks=image.get_clim())
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0)
+    bar.ax.set_yticklabels([f"{end:.3g}" for end in image.get_clim()], fontsize=SIZE)
+
+
+def _set_apart(ax, shape):
+    """Draw gaps between the cells of a map that is not too large for them."""
+    if max(shape) <= GAPS:
+        (n, m), line = shape, {"colors": PAPER, "linewidth": 1 if max(shape) <= 16 else 0.5, "zorder": 1.5}
+        ax.vlines(np.arange(m - 1) + 0.5, -0.5, n - 0.5, **line)
+        ax.hlines(np.arange(n - 1) + 0.5, -0.5, m - 0.5, **line)
 
 
 def _size(n_q, n_k, colorbar=True, places=2):
@@ -283,12 +312,14 @@ def _axes(ax):
 def _hatch(ax, masked):
     if masked.size <= 4096:
         corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-        cells = np.argwhere(masked)[:, None, ::-1] + corners  # (cells, 4, 2) as x, y
-        path = Path.make_compound_path(*map(Path, cells))  # one: what is hatched costs time by the piece
-        ax.add_patch(PathPatch(path, facecolor=colours.MASKED, edgecolor=colours.HATCH, hatch="///", linewidth=0))
+        cells = np.argwhere(masked)[:, None, ::-1]  # (cells, 1, 2) as x, y
+        ground = Path.make_compound_path(*map(Path, cells + corners))
+        lines = Path.make_compound_path(*map(Path, cells + np.array([(-0.26, 0.26), (0.26, -0.26)])))
+        ax.add_patch(PathPatch(ground, facecolor=colours.MASKED, linewidth=0))
+        ax.add_patch(PathPatch(lines, facecolor="none", edgecolor=colours.HATCH, linewidth=0.6))
         return
     stripes = np.zeros((*masked.shape, 4), dtype=np.uint8)  # thousands of hatched polygons are slow
-    stripes[masked, :3], stripes[masked, 3] = colours.stripe_pixels(*np.nonzero(masked)), 255
+    stripes[masked] = colours.stripe_pixels(*np.nonzero(masked))
     ax.imshow(stripes, interpolation="nearest")
 
 
@@ -321,8 +352,8 @@ class _Values(Artist):
         corners = self.axes.transData.transform([(0, 0), (1, 1)])
         wide, high = abs(corners[1] - corners[0])
         longest = Text(text=max(self.words.values(), key=len), figure=self.axes.figure)
-        for size in VALUE_SIZES:
-            if size >= self.axes.figure.get_figwidth():
+        for size in (SIZE, SMALLEST):
+            if 1.05 * size >= self.axes.figure.get_figwidth():
                 longest.set_fontsize(size)
                 box = longest.get_window_extent(renderer)
                 if box.width <= 0.9 * wide and box.height <= 0.9 * high:
@@ -330,20 +361,21 @@ class _Values(Artist):
         return None
 
     def _write_weights(self):
-        shades = self.image.cmap(self.image.norm(self.weights))
-        texts = []
+        ends, texts = self.image.get_clim(), []
         for (i, j), word in self.words.items():
-            fill = colors.to_hex(shades[i, j]) if np.isfinite(self.weights[i, j]) else NOT_FINITE
-            texts.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=ON_CELL))
+            known = np.isfinite(self.weights[i, j])
+            ink = inks()[levels(self.weights[i, j], *ends)] if known else "#000000"
+            pale = ink != "#000000"  # on a dark page its cell is dark
+            look = {"color": INK if pale else ink, "gid": ON_PALE if pale else ON_CELL}
+            texts.append(self.axes.text(j, i, word, ha="center", va="center", **look))
             texts[-1].set_in_layout(False)
         return texts
 
 
-def _tag(axis, text, colour):
-    """Name an axis on a plate in the colour of its role: it can be read on every page."""
-    plate = {"boxstyle": "round,pad=0.25", "facecolor": PLATE[colour], "edgecolor": "none"}
-    axis.set_label_text(text, color="#000000", bbox=plate, fontsize=9)
-    axis.labelpad = 7
+def _name_axis(axis, text, colour):
+    """Name an axis in the colour of its role, which its words have in a shade that can be read."""
+    axis.set_label_text(text, color=colour, fontsize=SIZE, weight="bold")
+    axis.labelpad = 6
 
 
 def _title(ax, title):
@@ -362,20 +394,21 @@ def _title(ax, title):
 
     words = arguments.text(title, "title").replace("$", r"\$")
     math = SYMBOL.sub(lambda match: f"${symbol(match)}$", words)
-    ax.set_title(title if math == words else math, parse_math=math != words, fontsize=11, gid=title)
+    ax.set_title(title if math == words else math, parse_math=math != words, gid=title)
 
 
 def _ticks(axis, labels, n, name, cell):
     """Label as many tokens as have room in cells of `cell` inches; words that are wider than theirs are slanted."""
     labels = arguments.labels(labels, name, n)
     texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
-    size = 10 if cell > 0.2 else 8.5  # at 8 a lone L may lose its lowest row of pixels and read I
-    longest = max(width(text, size) for text in texts) / 72
-    slanted = name == "keys" and longest > cell and not all(text.isdecimal() for text in texts)
-    line = 1.3 * size / 72
-    step = max(-(-n // LABELS_PER_AXIS), ceil((line if slanted or name == "queries" else longest) / cell))
+    longest = max(width(text, SIZE) for text in texts) / 72
+    slanted = (
+        name == "keys" and axis.axis_name == "x" and longest > cell and not all(text.isdecimal() for text in texts)
+    )
+    line = 1.3 * SIZE / 72
+    step = max(-(-n // LABELS_PER_AXIS), ceil((line if slanted or axis.axis_name == "y" else longest) / cell))
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
-    axis.set_ticks(range(0, n, step), texts[::step], parse_math=False, fontsize=size, **turned)
+    axis.set_ticks(range(0, n, step), texts[::step], parse_math=False, fontsize=SIZE, color=INK, **turned)
 
 
 def _cell(ax, n_q, n_k):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import arguments
-from .colours import NEXT, levels, palette
+from .colours import NEXT, SHARES, levels, palette
 from .svg.parts import maths
 
 TINT = NEXT  # no role's colour
@@ -60,7 +60,7 @@ class Table:
             for j, (value, style) in enumerate(zip(row, styles, strict=True)):
                 if j in tinted:
                     level = int(levels(abs(value), 0, largest))
-                    style += TINTED.format(*palette(TINT)[level], 6 + 89 * level / 255)
+                    style += TINTED.format(*palette(TINT)[level], 6 + 89 * SHARES[level])
                 cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
             lines.append(f"<tr>{''.join(cells)}</tr>")
         # With the body that a browser would add: a page without a kernel counts elements.

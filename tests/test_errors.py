@@ -568,6 +568,8 @@ def one_map(text):
     return text.split(), np.eye(len(text.split()))
 
 
+HEADS = {"name": "abc", "words": [*"abc"], "weights": a(2, 3), "before": a(2), "heads": a(2, 2), "says": {}}
+
 # What views, pictures and tables refuse when they are made: name, call, exception, parts of the message.
 PICTURES = [
     # the size of a view
@@ -595,6 +597,26 @@ PICTURES = [
         ("room for 10 tokens", "4 tokens of 2 * 6", "smaller num_heads or d_k"),
     ),
     ("one head to split", lambda: live.split_heads(["a"], num_heads=1), ValueError, ("num_heads", "2")),
+    ("three directions", lambda: live.head_arrows([HEADS], "abc"), ShapeError, ("towards", "expected 2, got 3")),
+    (
+        "no words",
+        lambda: live.head_arrows([{"name": "a"}], "ab"),
+        ValueError,
+        ("needs name, words", "missing: words, "),
+    ),
+    (
+        "weights of all words",
+        lambda: live.head_arrows([HEADS | {"weights": np.ones((2, 3, 3))}], "ab"),
+        ShapeError,
+        ("sentence 1", "weights (h, 3)", "got (2, 3, 3)", "its last word alone"),
+    ),
+    (
+        "sentences of two layers",
+        lambda: live.head_arrows([HEADS, HEADS | {"weights": a(1, 3), "heads": a(1, 2)}], "ab"),
+        ShapeError,
+        ("as many heads, got [2, 1]", "one layer"),
+    ),
+    ("head 3 of 2", lambda: live.head_arrows([HEADS], "ab", head=3), ValueError, ("head must be", "2, got 3")),
     ("no labels", lambda: plot.head_grid(ROWS, keys=[]), ShapeError, ("expected 3, got 0", "or none")),
     ("labels None", lambda: plot.head_grid(ROWS, keys=[None] * 3), TypeError, ("keys must hold texts, got NoneType",)),
     ("labels 5", lambda: plot.attention_heatmap(ROWS[0], keys=5), TypeError, ("keys must be a sequence of labels",)),

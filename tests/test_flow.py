@@ -249,13 +249,11 @@ def test_the_line_of_the_query_does_not_show_through_cells_without_numbers():
     """Lesson vectorized: its output has none. Beside V, which has, it was dark on a dark page."""
     example = al.examples.SENTENCE
     view = live.flow(al.attention_trace(*example.project()), x=example.x, queries=WORDS, query=3)
-    tinted = [
-        g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.get("class") == "attnlib-tint"
-    ]
-    grounds = [g.findall("rect") for g in tinted if g.find("rect") is not None]
-    assert len(grounds) == 7  # X, Q, K^T, V and the output, and two rows of the table
+    maps = [g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.get("shape-rendering")]
+    grounds = [g.findall("rect") for g in maps]
+    assert len(grounds) == 13  # X, Q, K^T, three maps, V and the output, and five rows of the table
     for ground, *cells in grounds:
-        assert ground.get("fill") == colours.palette(colours.VALUE)[0][0] and ground.get("opacity") is None
+        assert ground.get("fill") == f"var(--sunk,{colours.SUNK})" and ground.get("opacity") is None
         for corner, size in (("x", "width"), ("y", "height")):
             assert float(ground.get(size)) == max(float(cell.get(corner)) + float(cell.get(size)) for cell in cells)
 
@@ -413,7 +411,7 @@ def test_flow_shows_zeros_as_zeros_names_features_and_hides_what_cannot_be_chose
     cells = [rect for root in parsed(view.picture.value) for rect in root.iter("rect") if len(rect)]
     for number, opacity in ((0, "0.00"), (2, "1.00")):
         named = [rect for rect in cells if re.fullmatch(rf"value .*: -?{number}\.0000", rect[0].text)]
-        assert {(rect.get("fill"), rect.get("opacity")) for rect in named} == {(colours.VALUE, opacity)}
+        assert {rect.get("opacity") for rect in named} == {opacity}
     assert f"{svg.TIMES} verb" in read(view) and "V[:, " not in read(view)
     assert view.sliders["query"].layout.display == "none" and view.sliders["key"].layout.display is None
     assert [words for words, _ in view.sliders["feature"]._options_full] == ["who", "verb"]

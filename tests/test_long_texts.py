@@ -19,6 +19,7 @@ from attncourse.lessons.long_texts import tiled
 from attncourse.lessons.long_texts.exercises import on_long_texts
 from attnlib import live, svg
 from tools.build_notebooks import code_between
+from tools.series import find_notebook
 
 DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward", "counted", "with_the_map", "part"}
 
@@ -191,3 +192,30 @@ def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745()
         with np.errstate(invalid="ignore"):
             out = long_texts.online(begin=0.0, end="o / z")([(level + np.arange(2.0)[None], np.eye(2))])
         assert np.isfinite(out).all() == fine
+
+
+def with_a_lag(scores, values, size, lag):
+    """Return attention in tiles whose maximum follows only if it is behind by more than lag, and how often it did."""
+    m, z, o, rescaled = np.full((len(scores), 1), -np.inf), 0.0, 0.0, 0
+    for j in range(0, scores.shape[1], size):
+        s = scores[:, j : j + size]
+        top = s.max(axis=-1, keepdims=True)
+        behind = top > m + (lag if j else 0)
+        rescaled += behind.sum() if j else 0
+        new = np.where(behind, top, m)
+        factor, e = np.exp(m - new), np.exp(s - new)
+        z, o, m = factor * z + e.sum(axis=-1, keepdims=True), factor * o + e @ values[j : j + size], new
+    return o / z, rescaled
+
+
+def test_a_maximum_that_lags_rescales_no_random_row_and_changes_no_output():
+    """As the third Try it says; every row meets 31 more tiles."""
+    rng = np.random.default_rng(3)
+    q, k, v = rng.normal(size=(256, 64)), rng.normal(size=(2048, 64)), rng.normal(size=(2048, 8))
+    scores = q @ k.T / 8
+    for lag, times in ((0, 821), (np.log(256), 0)):
+        output, rescaled = with_a_lag(scores, v, 64, lag)
+        assert rescaled == times and np.allclose(output, al.softmax(scores) @ v, atol=1e-12)
+        assert len(scores) * (scores.shape[1] // 64 - 1) == 7936
+    source = find_notebook("long_texts").source.read_text("utf-8").replace("\n#", "")
+    assert "never, where 821 of 7,936 steps rescaled before" in " ".join(source.split())

@@ -51,7 +51,7 @@ def test_a_sheet_follows_the_theme_of_a_front_end_and_needs_nothing_above_it():
         assert ":root" not in css and "rem" not in css
         for theme, scheme in (("true", "light"), ("false", "dark")):
             assert re.search(rf'data-jp-theme-light="{theme}".*color-scheme: {scheme}', css)
-    assert {*re.findall(r"--([\w-]+):", whole)} == {*TOKENS}
+    assert {*re.findall(r"--([\w-]+):", whole)} == {*TOKENS, "lift"}
     assert {*re.findall(r"--([\w-]+):", part)} == {"key-tint", "wrong-tint", "ink", "focus"}
 
 

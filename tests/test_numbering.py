@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tools.build_notebooks import read_source
-from tools.moves import PAGES, renumber
+from tools.moves import PAGES, chapters_that_follow, renumber
 from tools.numbering import NUMBERS, ORDER, ROOT, exercises, numbers, render
 from tools.report.notebooks import key
 from tools.series import SERIES, has_tag
@@ -91,3 +91,11 @@ def test_pages_follow_a_new_order_and_come_back():
     )
     assert not doubtful
     assert renumber("As in 12.\n12 ships", {"12": "13"}) == ("As in 12.\n12 ships", ["As in 12."])
+
+
+def test_exercises_whose_titles_have_their_numbers_already_are_not_moved_again():
+    """As in a page that was changed together with a source, before the notebook is built."""
+    first, second = (f"{int(NUMBERS['masks'])}.{n}" for n in (1, 2))
+    page = f"*{first} {EXERCISES[first]}*\n\n**Exercise {second} · {EXERCISES[second]}**"
+    assert chapters_that_follow(page) == {first[0]}
+    assert not chapters_that_follow(page.replace(second, first))

@@ -207,7 +207,7 @@ def test_only_what_answers_a_question_stands_behind_a_fold(notebook):
 IMAGE = re.compile(
     r'<image [^>]*width="(\d+)" height="(\d+)" transform="matrix\(([\d.-]+) 0 0 ([\d.-]+) ([\d.-]+) ([\d.-]+)\)'
 )
-INKED = re.compile(r'<text[^>]*var\(--attnlib-ink[^>]* x="([\d.-]+)" y="([\d.-]+)"[^>]*>(.*?)</text>')
+INKED = re.compile(r'<text[^>]*class="attnlib-word"[^>]* x="([\d.-]+)" y="([\d.-]+)"[^>]*>(.*?)</text>')
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
@@ -234,7 +234,7 @@ def words_of(figure):
             x, y, size = (float(at[name]) for name in ("x", "y", "font-size"))
             box = TextPath((0, 0), words, size).get_extents()
             left = x - {"middle": 0.5, "end": 1}.get(at.get("text-anchor"), 0) * box.width
-            plate = re.search("fill:#(000000|ffffff)", at["style"])
+            plate = "class" not in at
             found.append((words, left, y - box.y1, left + box.width, y - box.y0, plate))
     return found
 

@@ -64,17 +64,35 @@ def test_values_are_written_only_where_they_fit_and_at_once():
         assert [len(ax.texts) for ax in figure.axes[:3]] == [count] * 3
         left, bottom, right, top = figure.axes[0].get_window_extent().extents.round().astype(int)
         cells = drawn[len(drawn) - top + 4 : len(drawn) - bottom - 4, left + 4 : right - 4]  # without the frame
-        assert (len(np.unique(cells.reshape(-1, 3), axis=0)) > 1) == (count > 0)
+        assert (cells < 100).all(-1).any() == (count > 0)
 
 
-def test_value_texts_have_contrast():
-    for tint in (None, colours.QUERY, colours.KEY, colours.VALUE):
-        assert all(colours.contrast(*pair) >= 4.5 for pair in colours.palette(tint))
+ROLES = (None, colours.QUERY, colours.KEY, colours.VALUE, colours.NEXT)
+THEMES = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 
 
-def test_the_colour_table_is_viridis():
-    viridis = matplotlib.colormaps["viridis"](np.arange(256))[:, :3] * 255
-    assert np.abs(colours.colour_table() - viridis).max() < 2.5
+def lightness(colour):
+    """Return the L* of CIELAB, from 0 to 100."""
+    return 116 * colours.luminance(colour) ** (1 / 3) - 16
+
+
+@THEMES
+@pytest.mark.parametrize("tint", ROLES)
+def test_numbers_on_the_cells_of_a_map_have_contrast(tint, dark):
+    for row, ink in zip(colours.colour_table(tint, dark), colours.inks(tint), strict=True):
+        name = re.fullmatch(r"var\(--([\w-]+),#\w+\)", ink)
+        assert colours.contrast(f"#{bytes(row).hex()}", colours.token(name[1], dark) if name else ink) >= 4.5
+    assert all(colours.contrast(*pair) >= 4.5 for pair in colours.palette(tint))
+
+
+def test_a_map_runs_from_sunk_paper_to_orange_and_in_the_dark_to_a_lighter_one_far_from_its_ground():
+    for dark in (False, True):
+        first, *_, last = (f"#{bytes(row).hex()}" for row in colours.colour_table(dark=dark))
+        assert (first, last) == (colours.token("sunk", dark), colours.token("weight", dark))
+    ends = [lightness(colours.token(name, dark=True)) for name in ("sunk", "weight")]
+    assert ends[1] - ends[0] >= 60 and colours.inks()[255] == "#000000"
+    steps = np.diff([lightness(f"#{bytes(row).hex()}") for row in colours.colour_table(dark=True)])
+    assert (steps >= 0).all()
 
 
 def boxes(figure):
@@ -97,7 +115,7 @@ def test_values_never_leave_their_cells(shape, places, size):
     ax = None if size is None else plot.subplots(figsize=size)[1]
     ax = plot.attention_heatmap(np.random.default_rng(0).random(shape), places=places, ax=ax)
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]
-    values = [box for text, box in boxes(ax.figure) if text.get_gid() == "value"]
+    values = [box for text, box in boxes(ax.figure) if text.get_gid() in ("value", "pale")]
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]  # after the layout
     assert all(box.width < 0.91 * cell[0] and box.height < cell[1] for box in values)  # air between two numbers
     assert size is not None or places == 4 or max(shape) > 10 or len(values) == shape[0] * shape[1]
@@ -124,35 +142,43 @@ def test_no_two_texts_collide(name):
                 assert apart, (one.get_text(), other.get_text())
 
 
-GROUNDS = {"white": 255, "JupyterLab dark": 0x11, "black": 0}
-
-
-@pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("box", [None, {"facecolor": "none"}], ids=["no box", "empty box"])
-def test_text_can_be_read_on_every_page(ground, box):
-    """Text is drawn once without and once on a page; its own colour and the halo around it are both there."""
+def test_a_figure_in_a_notebook_is_a_print_whose_words_can_be_read(box):
+    """Opaque, and so the same on a light and on a dark page; an SVG is for a page, and has no ground."""
     figure, ax = plot.subplots(figsize=(3, 2))
-    ax.text(0.5, 0.5, "MMMMM", fontsize=20, ha="center", bbox=box)
+    for y, colour in enumerate(("black", "gray", colours.QUERY, colours.KEY, colours.VALUE, colours.NEXT)):
+        ax.text(0.5, y / 6, "MMMMM", ha="center", bbox=box, color=colour)
     ax.set_axis_off()
     drawn = Image.open(io.BytesIO(plot.save(figure)))
-    assert drawn.getpixel((2, 2))[3] == 0  # no slab
-    page = Image.new("RGBA", drawn.size, (GROUNDS[ground],) * 3)
-    page.alpha_composite(drawn)
-    seen = {f"#{bytes(rgb[:3]).hex()}" for _, rgb in page.getcolors(100_000)}
-    assert {colours.INK.lower(), colours.PAPER.lower()} <= seen
-    assert colours.contrast(colours.INK, colours.PAPER) >= 4.5
+    assert drawn.getchannel("A").getextrema() == (255, 255)
+    assert drawn.getpixel((2, 2))[:3] == colours.rgb(colours.PAPER)
+    assert all(colours.contrast(matplotlib.colors.to_hex(text.get_color()), colours.PAPER) >= 4.5 for text in ax.texts)
+    assert colours.PAPER not in svg_of(figure)
 
 
 def test_names_of_axes_can_be_read_and_carry_their_role():
     ax = plot.attention_heatmap(np.eye(2))
-    for label, role in ((ax.xaxis.label, colours.KEY), (ax.yaxis.label, colours.QUERY)):
-        plate = matplotlib.colors.to_hex(label.get_bbox_patch().get_facecolor())
-        assert plate == colours.PLATE[role].lower() and colours.contrast(plate, label.get_color()) >= 4.5
+    ax.figure.canvas.draw()
+    for label, role in ((ax.xaxis.label, "key"), (ax.yaxis.label, "query")):
+        assert matplotlib.colors.to_hex(label.get_color()) == colours.token(f"{role}-text")
+
+
+def test_words_have_one_size_and_a_title_may_be_larger():
+    figures = plot.head_grid(np.ones((2, 3, 3)) / 3), plot.bar_grid([[0.5, 0.5]], titles=["one"]), plot.subplots()[0]
+    figures[2].axes[0].set(xlabel="step", title="a title")
+    _ = figures[2].axes[0].text(0, 0, "beside a line")
+    for figure in figures:
+        sizes = {round(text.get_fontsize() * 100 / 72) for text, _ in boxes(figure)}
+        assert sizes == {13, 16}
+    assert {ax.title.get_ha() for figure in figures for ax in figure.axes} == {"left"}
 
 
 def roles_in(png):
     seen = {rgb[:3] for _, rgb in Image.open(io.BytesIO(png)).convert("RGBA").getcolors(1_000_000)}
-    return [role for role, plate in list(colours.PLATE.items())[:2] if {colours.rgb(role), colours.rgb(plate)} & seen]
+    shades = {
+        role: {colours.token(f"{role}-text"), colours.PLATE[colours.token(role).upper()]} for role in ("query", "key")
+    }
+    return [role for role, known in shades.items() if seen & {*map(colours.rgb, known)}]
 
 
 def test_a_saved_figure_keeps_the_colours_of_the_roles():
@@ -160,7 +186,7 @@ def test_a_saved_figure_keeps_the_colours_of_the_roles():
     from attnlib.live.view import encode_png
 
     figure = plot.head_grid(np.random.default_rng(0).random((6, 9, 9)))
-    assert roles_in(encode_png(figure)) == [colours.QUERY, colours.KEY]
+    assert roles_in(encode_png(figure)) == ["query", "key"]
 
 
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
@@ -178,7 +204,7 @@ def test_every_map_in_the_notebooks_keeps_them(path):
     maps = [data for data in saved(path) if "queries (rows)" in "".join(data["text/plain"])]
     assert maps or path.stem not in (find_notebook("start_here").name, find_notebook("masks").name)
     for data in maps:
-        assert roles_in(base64.b64decode(data["image/png"])) == [colours.QUERY, colours.KEY], data["text/plain"]
+        assert roles_in(base64.b64decode(data["image/png"])) == ["query", "key"], data["text/plain"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -208,11 +234,12 @@ def test_titles_are_mathematics_and_dollars_are_not():
     assert repr(ax.figure).startswith("Heatmap: divided by sqrt(d_k), $5.")
 
 
-def test_masked_cells_are_hatched_and_carry_no_value():
+def test_masked_cells_have_a_line_each_and_no_value():
     weights = al.softmax(np.where(al.causal_mask(3), 0.0, -np.inf))
     ax = plot.attention_heatmap(weights, attn_mask=al.causal_mask(3))
-    (hatched,) = ax.patches
-    assert hatched.get_hatch() and (hatched.get_path().codes == hatched.get_path().MOVETO).sum() == 3
+    ground, lines = ax.patches  # the paper, and one line a cell
+    assert [(patch.get_path().codes == patch.get_path().MOVETO).sum() for patch in (ground, lines)] == [3, 3]
+    assert matplotlib.colors.to_hex(ground.get_facecolor()) == colours.PAPER
     assert len(texts(ax)) == 6
     assert not plot.attention_heatmap(weights).patches
 
@@ -221,7 +248,7 @@ def test_masked_cells_show_in_large_maps_too():
     weights, mask = np.zeros((200, 200)), al.causal_mask(200)
     with_mask = plot.attention_heatmap(weights, attn_mask=mask, colorbar=False).figure
     without = plot.attention_heatmap(weights, colorbar=False).figure
-    assert (pixels(with_mask) != pixels(without)).any(-1).mean() > 0.2
+    assert (pixels(with_mask) != pixels(without)).any(-1).mean() > 0.1
 
 
 @pytest.mark.parametrize(("value", "text"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
@@ -341,7 +368,7 @@ def test_a_tint_leaves_the_page_as_its_number_grows(theme):
     bright = [colours.luminance(ground) for ground in grounds]
     assert len(grounds) == 257 and min(seen) >= 4.5 and bright == sorted(bright, reverse=theme == 0)
     apart = [np.abs(np.subtract(*map(colours.rgb, pair))).max() for pair in zip(grounds, plain, strict=True)]
-    assert theme or max(apart) <= 10  # steps of 255
+    assert theme or max(apart) <= 23  # steps of 255: paper is not white
 
 
 def test_words_begin_at_the_left_and_numbers_end_at_the_right():
@@ -384,10 +411,6 @@ def test_a_lone_letter_in_a_small_map_keeps_its_lowest_row():
 def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch):
     """Stills and live maps, small and large, the stills of live views, all stops of a page, and rows of a table."""
     ground, stripe = "#FFF3C4", "#B00020"
-    looks = {colours.rgb(ground), colours.rgb(stripe)}
-    before = {colours.rgb(colours.MASKED), colours.rgb(colours.HATCH)}
-    style = pathlib.Path(frames.__file__).with_name("view.css").read_text("utf-8")
-    assert f'[fill="{colours.MASKED}" i]' in style and f'[stroke="{colours.HATCH}"]' in style  # for dark pages
     monkeypatch.setattr(colours, "MASKED", ground)
     monkeypatch.setattr(colours, "HATCH", stripe)
     svg.hatch.cache_clear()
@@ -397,7 +420,7 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
 
     def wears(picture):
         """The colours of the SVG as attributes, and those of images in it."""
-        seen = {colours.rgb(colour) for colour in re.findall(r'="(#[0-9A-Fa-f]{6})"', picture)}
+        seen = {colours.rgb(colour) for colour in re.findall(r'="(?:var\(--[\w-]+,)?(#[0-9A-Fa-f]{6})', picture)}
         images = (Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r'base64,([^"]*)', picture))
         return seen.union(*(shades(image.convert("RGB")) for image in images))
 
@@ -409,19 +432,20 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
         return {colours.rgb(matplotlib.colors.to_hex(colour)) for colour in shown}.union(*map(shades, images))
 
     for n in (4, 17, 65):  # numbers in the cells, an image, a hatch without polygons
-        mask = np.tri(n, dtype=bool)
+        mask, looks = np.tri(n, dtype=bool), {colours.rgb(stripe), *([colours.rgb(ground)] if n == 4 else [])}
         drawn = plot.attention_heatmap(np.tri(n) / n, attn_mask=mask, colorbar=False).figure
-        assert looks <= shades(pixels(drawn)), n
+        assert looks <= (shades(pixels(drawn)) if n == 65 else painted(drawn)), n
         call = live.flow(al.attention_trace(*np.ones((3, n, 2)), mask)) if n <= 64 else None
         view = live.weights_view(lambda d, n=n: {"a": np.tri(n) / n}, still=(1,), d_k=(1, 2), attn_mask=mask)
         for drawn in filter(None, (call, view)):
-            assert looks <= wears(drawn.picture.value) and not before & wears(drawn.picture.value), n
+            assert looks <= wears(drawn.picture.value), n
             assert looks <= painted(drawn._still()[0]), n
     call = live.flow(al.attention_trace(*np.ones((3, 4, 2)), mask[:4, :4]))
     *_, table = re.findall(r"<svg.*?</svg>", call.picture.value)
+    looks = {colours.rgb(ground), colours.rgb(stripe)}
     assert looks <= wears(table)
     kept = frames.unpack_stops(frames.pack_stops(live.masks(n=4)))
-    assert looks <= wears(kept["picture"]) and not before & wears(str(kept["changes"]))
+    assert looks <= wears(kept["picture"])
     svg.hatch.cache_clear()
     plt.close("all")
 
@@ -451,15 +475,30 @@ def test_an_svg_has_its_words_as_text_and_as_they_are():
     assert "2026" not in written and "metadata" not in written and "glyph" not in written
 
 
-def test_the_words_of_an_svg_take_the_colours_of_a_page_and_a_halo_where_it_has_none():
+def test_the_words_and_shapes_of_an_svg_take_the_colours_of_a_page():
     figure, ax = plot.subplots()
     ax.text(0.5, 0.5, "a key", color=colours.KEY)
-    ax.text(0.5, 0.7, "a plate", color="black", bbox={"facecolor": "white"})
-    _, (column,) = in_svg(figure)
+    ax.text(0.5, 0.7, "a box", color="black", bbox={"facecolor": "white"})
+    written, (column,) = in_svg(figure)
     look = {text.text: (text.get("style"), text.get("class")) for text in column.iter(f"{SVG}text")}
-    assert look["a key"] == (f"fill:var(--attnlib-key,{colours.KEY})", "attnlib-halo")
-    assert look["0.2"] == (f"fill:var(--attnlib-ink,{colours.INK})", "attnlib-halo")
-    assert look["a plate"] == ("fill:#000000", None)
+    assert look["a key"] == (f"fill:var(--key-text,{colours.token('key-text')})", "attnlib-word")
+    assert look["0.2"] == (f"fill:var(--quiet,{colours.QUIET})", "attnlib-word")
+    assert look["a box"] == (f"fill:var(--ink,{colours.INK})", None)
+    assert f"fill:var(--paper,{colours.PAPER})" in written and f"stroke:var(--edge,{colours.EDGE})" in written
+    written, _ = in_svg(plot.attention_heatmap(np.array([[0.05, 0.95]])).figure)
+    inks = {words: fill for fill, words in re.findall(r'<text style="fill:(.*?)".*?>([\d.]+)</text>', written)}
+    assert inks == {"0.05": f"var(--on-pale,{colours.INK})", "0.95": "#000000"}
+
+
+def test_a_map_of_an_svg_is_a_veil_over_the_page_s_own_empty_cell():
+    weights = np.array([[0.0, 0.25, 1.0]])
+    written, (column,) = in_svg(plot.attention_heatmap(weights, colorbar=False).figure)
+    (image,) = column.iter(f"{SVG}image")
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(image.get("href").split(",")[1]))))[0]
+    shares = colours.SHARES[np.uint8(255 * weights[0])]
+    assert [tuple(pixel[:3]) for pixel in pixels[1:].tolist()] == [colours.rgb(colours.KEY)] * 2
+    assert np.abs(pixels[:, 3] / 255 - shares).max() < 0.01
+    assert f"fill:var(--sunk,{colours.SUNK})" in written
 
 
 def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_the_last():
@@ -468,13 +507,15 @@ def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_th
     titles = [[text.text for text in column.iter(f"{SVG}text") if text.text in ("one", "two")] for column in columns]
     assert titles == [["one"], ["two"]]
     assert [len([*column.iter(f"{SVG}image")]) for column in columns] == [1, 2]
-    assert [text.text for text in columns[1].iter(f"{SVG}text")].count("1.0") == 1
+    assert [text.text for text in columns[1].iter(f"{SVG}text")].count(
+        "1"
+    ) == 2  # the name of a key, and the end of the scale
     (left, _, wide, _), (next_left, *_) = (map(float, column.get("viewBox").split()) for column in columns)
     assert abs(left + wide - next_left) < 0.2
     bar = [*columns[1].iter(f"{SVG}image")][-1]
-    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bar.get("href").split(",")[1]))))[:, 0, :3]
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bar.get("href").split(",")[1]))))[:, 0]
     turned = float(re.findall(r"[-\d.]+", bar.get("transform"))[3]) < 0
-    assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
+    assert (pixels[::-1] if turned else pixels)[[0, -1], 3].tolist() == [255, 0]  # 1 is on top
 
 
 def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
@@ -487,8 +528,8 @@ def test_a_column_names_its_rows_where_a_page_sets_it_below_the_others():
     assert {*places} == {group.get("data-names") for group in names} and first.get("data-rows") is None
     at, wider = (list(map(float, second.get(box).split())) for box in ("viewBox", "data-rows"))
     shift = float(places["0"][10:].split()[0])
-    (plate,) = (text for text in names[0].iter(f"{SVG}text") if text.text == "queries (rows)")
-    assert wider[0] < float(plate.get("x")) - 9 + shift < at[0] and wider[0] + wider[2] == pytest.approx(
+    (name,) = (text for text in names[0].iter(f"{SVG}text") if text.text == "queries (rows)")
+    assert wider[0] < float(name.get("x")) - 9 + shift < at[0] and wider[0] + wider[2] == pytest.approx(
         at[0] + at[2], abs=0.2
     )
     _, (left, right) = plot.subplots(1, 2)

@@ -508,7 +508,7 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     right = handed_in(RIGHT["latest_of_my_flag"][0])
     view = live.compare(ships.pictured(partial(check.latest_of_my_flag.show, right)), convoy="*AA")
     wanted, yours = re.findall("<svg.*?</svg>", view.picture.value, re.DOTALL)
-    stripes = f'stroke="{colours.HATCH}"'
+    stripes = f'stroke="var(--edge,{colours.HATCH})"'
     assert stripes not in wanted and stripes in yours  # hatched is what a mask forbids, and nothing else
     view.choose(query=1, key=2)
     assert [told.split("<b>")[1][:7] for told in view.readout.value.split("&nbsp;")] == ["0.0000<", "blocked"]

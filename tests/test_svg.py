@@ -16,7 +16,6 @@ from views import VIEWS
 
 import attnlib as al
 from attnlib import colours, plot, svg
-from attnlib.live.view import STYLE
 from attnlib.svg.flow import GREY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,8 +86,8 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
         values[-1, -1] = broken  # a NaN has a colour that no scale has
         png = re.search('base64,([^"]*)', svg.image(values, 1, tint=tint))[1]
         seen[name] = Image.open(io.BytesIO(base64.b64decode(png)))
-    assert [image.mode for image in seen.values()] == ["P", "RGBA" if tint else "RGB"]
-    pale = Image.new("RGBA", (256, 257), colours.palette(colours.QUERY)[0][0])
+    assert [image.mode for image in seen.values()] == ["P", "RGBA"]
+    pale = Image.new("RGBA", (256, 257), colours.SUNK)
     indexed, coloured = (
         np.asarray(Image.alpha_composite(pale, image.convert("RGBA")))[..., :3].astype(int) for image in seen.values()
     )
@@ -96,29 +95,27 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
     assert abs(indexed[-1, -1] - colours.colour_table(tint)[127]).max() <= 1
 
 
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("tint", [colours.QUERY, colours.KEY, colours.VALUE, GREY])
-@pytest.mark.parametrize("clear", [False, True], ids=["pale", "clear"])
-def test_numbers_on_cells_of_a_role_can_be_read_and_leave_the_page_as_they_grow(clear, tint, theme):
-    """As view.css paints them: on its ground, in its shade of the role, with its ink."""
-    style = re.findall(r"\.attnlib-tint > \w*\[fill=\"(#\w+)\"\] \{ fill: light-dark\((#\w+), (#\w+)\)", STYLE)
-    assert len(style) == 4 and all(plain == both[0] for plain, *both in style)  # a light page stays as it is
-    painted = {plain: both[theme] for plain, *both in style}
-    drawn = svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint, clear=clear)
-    (root,) = parsed(f"<svg>{drawn}</svg>")
-    assert [group.get("class") for group in root.iter("g")] == ["attnlib-tint"] * 2
-    rects = [*root.iter("rect")]
-    ground, cells = rects[:-256], rects[-256:]
-    inks, pages = [text.get("fill") for text in root.iter("text")], ("#ffffff", "#111111")
-    paper = np.array(colours.rgb(pages[theme] if clear else painted[ground[0].get("fill")]))
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("tint", [None, colours.QUERY, colours.KEY, colours.VALUE, GREY])
+def test_numbers_on_cells_can_be_read_and_leave_the_page_as_they_grow(tint, dark):
+    """As a page paints them: on its ground, in its shade of the role, with its ink."""
+
+    def painted(colour):
+        named = re.fullmatch(r"var\(--([\w-]+),(#\w+)\)", colour)
+        assert not named or colours.token(named[1]) == named[2]  # a light page stays as it is without tokens
+        return colours.token(named[1], dark) if named else colour
+
+    (root,) = parsed(f"<svg>{svg.matrix(np.arange(256.0)[:, None], 40, high=20, vmax=255, tint=tint)}</svg>")
+    cells, numbers = root.findall("g")
+    ground, *rects = cells.findall("rect")
+    paper, full = (np.array(colours.rgb(painted(one.get("fill")))) for one in (ground, cells))
     bright, contrasts = [], []
-    for cell, ink in zip(cells, inks, strict=True):
-        full = colours.rgb(painted.get(cell.get("fill"), cell.get("fill")))
-        mixed = paper + float(cell.get("opacity")) * np.subtract(full, paper)
+    for cell, number in zip(rects, numbers, strict=True):
+        mixed = paper + float(cell.get("opacity")) * (full - paper)
         shade = f"#{bytes(mixed.round().astype(np.uint8)).hex()}"
         bright.append(colours.luminance(shade))
-        contrasts.append(colours.contrast(shade, painted.get(ink, ink)))
-    assert len(cells) == 256 and min(contrasts) >= 4.5 and bright == sorted(bright, reverse=theme == 0)
+        contrasts.append(colours.contrast(shade, painted(number.get("fill") or numbers.get("fill"))))
+    assert len(rects) == 256 and min(contrasts) >= 4.5 and bright == sorted(bright, reverse=not dark)
 
 
 def test_large_maps_are_one_image():
@@ -126,14 +123,20 @@ def test_large_maps_are_one_image():
     picture = svg.heatmap(weights, attn_mask=np.tri(512, dtype=bool))
     (root,) = parsed(picture)
     assert "image" in tags(root) and len(tags(root)) < 100
-    assert "image-rendering:pixelated" in picture and f'fill="none" stroke="{colours.LINE}"' in picture  # the edge
+    assert "image-rendering:pixelated" in picture and 'fill="var(--sunk,' in picture  # its ground
 
 
 def test_text_follows_the_theme():
     picture = svg.heatmap(np.eye(2)) + svg.bars(np.array([0.5, 0.5]))
     assert 'fill="currentColor"' in picture
-    inks = set(re.findall(r'<text[^>]*fill[:=]"?(#\w+)', picture))
-    assert inks == {"#000000", "#ffffff"}
+    numbers = re.search(r'<g fill="([^"]*)" text-anchor="middle"[^>]*>(.*?)</g>', picture)
+    assert numbers[1] == "var(--on-pale,#000000)"
+    assert re.findall(r'<text[^>]*?( fill="#\w+")?>([01])</text>', numbers[2]) == [
+        (' fill="#000000"', "1"),
+        ("", "0"),
+        ("", "0"),
+        (' fill="#000000"', "1"),
+    ]
 
 
 def too_wide(picture):

@@ -74,7 +74,7 @@ def test_what_try_it_replies():
     model, source = dates.load(), select_notebooks(["two_texts"])[0].source.read_text("utf-8")
     texts = ["1985 Nov 25", "25 Novomber 1985", "25 Movember 1985"]
     assert dates.translate(model, texts)[0] == ["2025-11-19", "1985-11-25", "1985-01-25"]
-    assert "a year and the 19 for a day,\n#    2025-11-19: in training the year stood last" in source
+    assert "2. 2025-11-19. The month is right, but 25 is read as the year and 19 as the day" in source
     assert all(form.endswith("{year}") for form in dates.FORMS)
     front = dates.draw(300, np.random.default_rng(5)).iso  # the year in front: the month is right, year and day are not
     named = [f"{day.year} {day:%b} {day.day}" for day in map(datetime.date.fromisoformat, front)]

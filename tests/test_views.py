@@ -14,10 +14,28 @@ matplotlib.use("agg")
 
 from matplotlib.transforms import Bbox
 from PIL import Image
-from views import KEYS, QUERIES, TEXT, WORDS, attend, compared, next_word, one_row, parsed, read, strip, tags, ways
+from views import (
+    ASKS,
+    KEYS,
+    QUERIES,
+    TEXT,
+    VIEWS,
+    WORDS,
+    attend,
+    compared,
+    next_word,
+    one_row,
+    parsed,
+    read,
+    strip,
+    tags,
+    two_sentences,
+    ways,
+)
 
 import attnlib as al
 import attnlib.examples
+from attncourse import smollm
 from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
 from attnlib.live.still import SHAPES, figure
@@ -480,3 +498,67 @@ def _points(root):
 def test_the_axis_of_scores_has_numbers_for_every_range_that_is_allowed():
     for high in (2, 64, 65536):
         assert live.scores(d_k=(1, high)).picture.value.count(">0<") >= 2  # the middle of both axes
+
+
+def arrows(root):
+    """Return of each chain in a picture its corners, drawn: where each arrow begins, and where the last one ends."""
+    lines = [p for p in root.iter("path") if p.get("class") == "attnlib-moves"]
+    numbers = [np.array(re.findall(r"-?[\d.]+", p.get("d"))).astype(float).reshape(-1, 2) for p in lines]
+    starts, tips = [x[0] for x in numbers[::2]], [x[0] for x in numbers[1::2]]
+    h = len(starts) // 2
+    return [np.array([*starts[k : k + h], tips[k + h - 1]]) for k in (0, h)], np.array(tips)
+
+
+def test_head_arrows_stand_tip_to_tail_and_end_at_the_sum():
+    view = VIEWS["head_arrows"]()
+    shown = [*view.shown.values()]
+    assert shown[0].tolist() == [[9, 6], [21, 10], [21, -12]] and shown[1].tolist() == [[7, 5], [11, 17], [-17, 14]]
+    for root in parsed(view.picture.value):
+        chains, tips = arrows(root)
+        assert np.abs(tips.reshape(2, -1, 2)[:, 0] - [x[1] for x in chains]).max() < 0.11
+        pixels, numbers = (np.concatenate(x) - x[0][0] for x in (chains, shown))
+        unit = pixels[2, 1] / -numbers[2, 1]
+        assert np.abs(pixels - unit * numbers * (1, -1)).max() < 0.3  # one scale, up is up
+
+
+@pytest.mark.parametrize("off", ["this head", "all heads"])
+def test_a_head_that_is_off_adds_nothing_and_the_rest_starts_where_it_started(off):
+    view = VIEWS["head_arrows"]()
+    view.sliders["head"].value = 1
+    view.sliders["off"].value = dict(view.sliders["off"].options)[off]
+    kept = [[12, 4], [4, 12]] if off == "this head" else [[0, 0], [0, 0]]
+    for one, x, added in zip(two_sentences(), view.shown.values(), kept, strict=True):
+        assert (x[-1] - one["before"]).tolist() == added
+    said = read(view)
+    assert said.count("and adds nothing: it is off") >= 4 and ("0.50" if off == "this head" else "0.30") in said
+    for root in parsed(view.picture.value):
+        assert sum(text.text == "2" for text in root.iter("text")) == 0  # no number without an arrow
+
+
+def test_a_head_is_held_back_until_a_guess():
+    view = live.head_arrows(two_sentences(), ("a", "<b>"), asks=ASKS, asked=2)
+    hidden = {name for name, control in view.sliders.items() if control.layout.display == "none"}
+    assert hidden == {"head", "off"} and "head 1 looks at" in read(view)
+    for words in ("22.0", "28.0", "head 2 looks", "0.40", "the model says", ASKS[2]):
+        assert words not in read(view)
+    assert [x[-1].tolist() for x in view.shown.values()] == [[21, 10], [11, 17]]
+    view.sliders["guess"].value = 2
+    hidden = {name for name, control in view.sliders.items() if control.layout.display == "none"}
+    assert hidden == {"guess"} and [x[-1].tolist() for x in view.shown.values()] == [[21, -12], [-17, 14]]
+    for words in ("You said: not &lt;b&gt;.", "It says: not b.", "-22.0", "-28.0", "head 2 looks at b: 0.70"):
+        assert words in read(view)
+    view.sliders["head"].value = 0
+    assert "head 1 looks at" in read(view) and "head 2 looks" not in read(view)
+
+
+def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
+    view = live.head_arrows(**{**smollm.nine_heads(), "asks": None})
+    for head, off in ((0, 0), (3, 0), (3, 1), (6, 0), (0, 2)):
+        view.sliders["head"].value, view.sliders["off"].value = head, off
+        for root in parsed(view.picture.value):
+            plates = [g.find("rect") for g in root.iter("g") if g.find("rect") is not None and len(g) == 2]
+            boxes = [Bbox.from_bounds(*(float(x.get(k)) for k in ("x", "y", "width", "height"))) for x in plates]
+            assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
+            lines = [p for p in root.iter("path") if p.get("class") == "attnlib-moves"]
+            for path in lines:
+                assert not any(SHAPES["path"](path).intersects_bbox(box) for box in boxes), (head, off)

@@ -67,7 +67,36 @@ def ways():
     return [whole, *rounded, {**whole, "family": "mine", "name": "<my> way", "bytes": 20, "loss": 3.5, "own": True}]
 
 
+def two_sentences():
+    """What two heads add for the last word of two sentences; the second head tells them apart."""
+    words = (["<s>", " a", " &", " b", " to"], ["<s>", " b", " &", " a", " to"])
+    says = {"0": [0.9, 0.002], "1": [0.8, 0.01], "2": [0.5, 0.4], "all": [0.3, 0.3]}
+    looks = [[0.1, 0.6, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7, 0.0]]
+    return [
+        {
+            "name": "a & b to",
+            "words": words[0],
+            "weights": looks,
+            "before": [9, 6],
+            "heads": [[12, 4], [0, -22]],
+            "says": says,
+        },
+        {
+            "name": "<b> & a",
+            "words": words[1],
+            "weights": looks,
+            "before": [7, 5],
+            "heads": [[4, 12], [-28, -3]],
+            "says": says,
+        },
+    ]
+
+
+ASKS = ("Head 2 looks at “b”. What does it say?", ["b", "not <b>"], "It says: not b.")
+
+
 VIEWS = {
+    "head_arrows": lambda: live.head_arrows(two_sentences(), ("a", "<b>")),
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),

@@ -67,7 +67,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         unpacked = {name: _unpack(package, Path(folder) / name) for name, package in {**PACKAGES, **NEAR}.items()}
         for file, (package, source, axes, letters) in CUTS.items():
-            cut(unpacked[package] / source, FONTS / file, axes, letters)
+            cut_letters(unpacked[package] / source, FONTS / file, axes, letters)
             print(f"{file:<20}{(FONTS / file).stat().st_size / 1000:6.1f} kB")
         for name in ("inter", "serif"):
             shutil.copy(next(unpacked[name].glob("LICENSE*")), FONTS / f"LICENSE-{name}.txt")
@@ -99,7 +99,7 @@ def _unpack(package, folder):
     return folder / "package"
 
 
-def cut(source, target, axes, letters):
+def cut_letters(source, target, axes, letters):
     """Write some letters of a font, at some places of its axes if it has any, under a name of ours."""
     font = TTFont(source)
     if axes:

@@ -56,7 +56,7 @@ function measured(text) {
   const inside = level && ground.left <= words.left + 1 && ground.right >= words.right - 1;
   const plate = inside && round && ground.width < words.width + 2 * pixels ? shape : null;
   const figure = text.closest(".attnlib-figure");
-  const onCell = text.matches(figure ? ":not(.attnlib-halo)" : "[fill], [style*='fill:']");
+  const onCell = text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
   const moves = !figure && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
   const role = plate ? "plate" : onCell ? "cell" : moves;
   return {

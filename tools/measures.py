@@ -88,6 +88,20 @@ def mistakes(speaker, names=("none", *FAULTS)):
 
 
 @store_result
+def future_in_sight(speaker):
+    """Return {text: losses with the mask, without it, and without it but for the first token, which sees itself}."""
+
+    def no_mask(query, key, value, attn_mask=None, first_alone=False):
+        mask = np.ones_like(attn_mask)
+        if first_alone:
+            mask[0] = attn_mask[0]
+        return core.scaled_dot_product_attention(query, key, value, mask)
+
+    ways = speaker, *(speaker.using(attention=partial(no_mask, first_alone=alone)) for alone in (False, True))
+    return {name: [other.loss(text) for other in ways] for name, text in texts.MORE.items()}
+
+
+@store_result
 def sayings(speaker):
     """Return what it says to a question, and the next word of some beginnings: fluent is not right."""
     question = "What is attention in a transformer?"
@@ -271,35 +285,75 @@ def rank_heads(measure):
 def name_arrives(speaker):
     """Return what the layer of NAME_HEAD adds to the vector of the last word, along the directions of the two names.
 
-    The direction of a name is its row of the table of tokens less the mean row, of length 1. For "blank" and "blank
-    exchanged": the vector's coordinates before the layer's attention, what each head adds to them, and the
-    probability of the right name without single heads. For "blank" also the head's own query of the last word, its keys
-    (both turned by their positions), and of each value what its W_O makes of it along the two directions.
+    The direction of a name is its row of the table of tokens less the mean row, of length 1; "cosine" is that of the
+    two. For "blank" and "blank exchanged": the vector's coordinates before the layer's attention; of each head its
+    weights, what it adds to the coordinates, and the share of its squared length that the plane of the two keeps, last
+    that of all nine together; the probabilities of both names with all heads ("0"), without one of them ("1" to "9") or
+    all; and that of the right name without single heads. For "blank" also the head's own query of the last word, its
+    keys (both turned by their positions), and of each value what its W_O makes of it along the two directions.
+    "sentences" are all 80 blanks, see `_of_one_blank`.
     """
     layer, head = NAME_HEAD
-    table = speaker.embedding - speaker.embedding.mean(axis=0)
-    names = table[[_number(speaker, name) for name in ("Mary", "John")]]
-    directions = (names / np.linalg.norm(names, axis=1, keepdims=True)).T  # (d_model, 2)
-    prompts = {}
+    directions = _directions(speaker, "Mary", "John")
+    prompts = {"cosine": float(directions[:, 0] @ directions[:, 1])}
     for name, right in (("blank", "Mary"), ("blank exchanged", "John")):
-        q, k, v = _heads_of(speaker, PROMPTS[name], layer)  # (h, n, d_k) each
-        out = speaker.layers[layer - 1].attn_output.reshape(len(q), -1, len(table[0])) @ directions  # (h, d_k, 2)
+        text, (q, k, v, W_O) = PROMPTS[name], _heads_of(speaker, PROMPTS[name], layer)
+        trace = core.attention_trace(q[:, -1:], k, v)
+        added = (trace.output @ W_O)[:, 0]  # (h, d_model)
+        arrows = np.concatenate([added, added.sum(axis=0, keepdims=True)])
+        off = {str(j): [j] if j else [] for j in range(len(q) + 1)} | {"all": range(1, len(q) + 1)}
         prompts[name] = {
-            "before": speaker.vectors(PROMPTS[name])[layer - 2, -1] @ directions,
-            "heads": core.scaled_dot_product_attention(q[:, -1:], k, v @ out)[:, 0],
+            "before": speaker.vectors(text)[layer - 2, -1] @ directions,
+            "weights": trace.weights[:, 0],
+            "heads": added @ directions,
+            "kept": np.sum((arrows @ np.linalg.qr(directions)[0]) ** 2, axis=1) / np.sum(arrows**2, axis=1),
+            "names": {name: _of_both_names(speaker, text, layer, heads) for name, heads in off.items()},
             "without": {
-                f"{i}.{j}": float(speaker.using(without=[(i, j)]).probabilities(PROMPTS[name])[_number(speaker, right)])
+                f"{i}.{j}": float(speaker.using(without=[(i, j)]).probabilities(text)[_number(speaker, right)])
                 for i, j in (NAME_HEAD, AGAINST)
             },
         }
         if name == "blank":
             h = head - 1
-            prompts[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
-    return prompts
+            prompts[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ (W_O[h] @ directions)}
+    return prompts | {"sentences": [_of_one_blank(speaker, *blank) for blank in texts.BLANKS]}
+
+
+def _of_one_blank(speaker, text, right, giver):
+    """Return of a blank how much each head looks at the giver, what it does to both names, and what is then said.
+
+    "giver" is the weight on the word before the verb, "away" what a head takes from the coordinate of the giver's name,
+    and "parts" what it adds to the right name's less what it adds to the giver's. "nats" are -ln p of the right name
+    and of the giver's with all heads, without head 1, and without head 4.
+    """
+    layer, _ = NAME_HEAD
+    q, k, v, W_O = _heads_of(speaker, text, layer)
+    trace, tokens = core.attention_trace(q[:, -1:], k, v), speaker.tokens(text)
+    at = max(i for i, token in enumerate(tokens) if token == _number(speaker, giver))
+    added = (trace.output @ W_O)[:, 0] @ _directions(speaker, right, giver)  # (h, 2)
+    return {
+        "giver": trace.weights[:, 0, at],
+        "away": -added[:, 1],
+        "parts": added[:, 0] - added[:, 1],
+        "nats": -np.log([_of_both_names(speaker, text, layer, off, (right, giver)) for off in ([], [1], [4])]),
+    }
+
+
+def _directions(speaker, *names):
+    """Return the directions of names in the table of tokens, (d_model, names)."""
+    table = speaker.embedding - speaker.embedding.mean(axis=0)
+    rows = table[[_number(speaker, name) for name in names]]
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
+
+
+def _of_both_names(speaker, text, layer, off, names=("Mary", "John")):
+    """Return the probabilities of names to come next without some heads of a layer."""
+    p = speaker.using(without=[(layer, j) for j in off]).probabilities(text)
+    return [float(p[_number(speaker, name)]) for name in names]
 
 
 def _heads_of(speaker, text, layer):
-    """Return the queries, keys and values of all heads of a layer, as its attention gets them."""
+    """Return the queries, keys and values of all heads of a layer, as its attention gets them, and W_O by head."""
     seen, other = {}, copy.copy(speaker)
 
     def watch(i, query, key, value, attn_mask):
@@ -309,7 +363,8 @@ def _heads_of(speaker, text, layer):
 
     other.watch = watch
     other(other.tokens(text))
-    return seen["heads"]
+    q, k, v = seen["heads"]  # (h, n, d_k) each
+    return q, k, v, speaker.layers[layer - 1].attn_output.reshape(len(q), v.shape[-1], -1)  # (h, d_k, d_model)
 
 
 def over_all_heads(speaker, maps, measure):
@@ -718,6 +773,6 @@ def latents(speaker):
 def some_keys(speaker, n=32):
     """Return tokens of Alice with the queries and keys of one head, rotated, for the map of keys."""
     layer, g, h = SHOWN
-    q, k, _ = _heads_of(speaker, texts.ALICE, layer)
+    q, k, *_ = _heads_of(speaker, texts.ALICE, layer)
     words = speaker.tokenizer.words(speaker.tokens(texts.ALICE))[:n]
     return {"tokens": words, "query": q[h - 1, :n].round(2), "key": k[3 * (g - 1), :n].round(2)}

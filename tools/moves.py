@@ -43,9 +43,10 @@ def old_numbers():
         name = path.stem[3:]
         if name in NUMBERS:
             text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
-            titles = dict(re.findall(r"^### Exercise (\d+\.\d+) · (.+)$", text, re.MULTILINE))
-            new = {title: number for number, title in exercises(name).values()}
-            becomes |= {path.stem[:2]: NUMBERS[name]} | {old: new.get(title, old) for old, title in titles.items()}
+            heading = r"^### Exercise (\d+\.\d+) · (?:(?!^### )[\s\S])+?\bcheck\.(\w+)\("
+            old = dict(re.findall(heading, text, re.MULTILINE))
+            new = {exercise: number for exercise, (number, _) in exercises(name).items()}
+            becomes |= {path.stem[:2]: NUMBERS[name]} | {was: new.get(name, was) for was, name in old.items()}
     return {old: new for old, new in becomes.items() if old != new}
 
 
@@ -64,11 +65,22 @@ def renumber(text, becomes):
     return text, [text.splitlines()[line] for line in sorted(lines)]
 
 
+def chapters_that_follow(text):
+    """Return the chapters of which a page names exercises, each with the number that its title has now."""
+    titles = {number: title for name in NUMBERS for number, title in exercises(name).values()}
+    told = re.findall(r"[Ee]xercise (\d+\.\d+) · ([^*|\n]+)", text)
+    told += re.findall(r"^\*(\d+\.\d+) (.+)\*$", text, re.MULTILINE)
+    wrong = {number.partition(".")[0] for number, title in told if titles.get(number) != title}
+    return {number.partition(".")[0] for number, _ in told} - wrong
+
+
 def follow_the_order():
     """Give pages and built notebooks the numbers that the order has now."""
     becomes = old_numbers()
     for path in PAGES if becomes else ():
-        text, doubtful = renumber(old := path.read_text("utf-8"), becomes)
+        old = path.read_text("utf-8")
+        done = chapters_that_follow(old)  # the page was written before the notebooks were built
+        text, doubtful = renumber(old, {was: new for was, new in becomes.items() if was.partition(".")[0] not in done})
         if text != old:
             path.write_text(text, encoding="utf-8", newline="\n")
         for line in doubtful:

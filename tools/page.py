@@ -10,6 +10,8 @@ import nbformat
 from latex2mathml.converter import convert
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from attnlib.colours import sheet, token
+
 from .links import outward
 from .series import ROOT
 
@@ -17,7 +19,10 @@ VIEW = ROOT / "attnlib" / "live"
 SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
-STYLE = (VIEW / "view.css").read_text("utf-8") + (ROOT / "tools" / "page.css").read_text("utf-8")
+STYLE = sheet(".attnlib-still, .attnlib-figure") + "".join(
+    path.read_text("utf-8") for path in (VIEW / "view.css", ROOT / "tools" / "page.css")
+)  # a page that names no theme has that of the system
+STYLE += f"@media (prefers-color-scheme: dark) {{ :root {{ --lift: {token('lift-dark')} }} }}\n"
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
 
 

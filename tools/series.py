@@ -1,8 +1,10 @@
 """The series, as notebooks/series.toml has it, and how long each notebook takes.
 
-python -m tools.series      a table: words, lines of code and questions of each main path, and the minutes they make
+python -m tools.series      a table: words, lines of code and questions of each main path, and the minutes they make;
+                            words in all, the share of them before the first exercise, the longest way without a task
 """
 
+import itertools
 import re
 import sys
 from difflib import get_close_matches
@@ -89,7 +91,31 @@ def main_path(source):
             questions += text.count("**Predict.**")
         if end:
             break
+        exercise = exercise and "<summary>Solution" not in body  # what follows belongs to the section around it
     return words, lines, questions
+
+
+TASKS = re.compile(r"\*\*(?:Predict|Try|Remember)\.\*\*|^### Exercise|^## (?:Before you start|Try it)", re.MULTILINE)
+
+
+class Pace(NamedTuple):
+    """Words that are not folded, the share of them before the first exercise, the longest way with nothing to do."""
+
+    words: int
+    before_exercise: float
+    longest_way: int
+
+
+def pace(source):
+    """Return the `Pace` of a notebook; something to do is a prediction, a picture to try, an exercise, a question."""
+    texts = re.findall(r"^# %% \[markdown\].*\n((?:(?!# %%).*\n?)*)", source, re.MULTILINE)
+    text = "\n".join(re.sub(r"^# ?", "", body, flags=re.MULTILINE) for body in texts)
+    text = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    main = re.split(r"^## Appendix", text, flags=re.MULTILINE)[0]
+    places = [0, *(task.start() for task in TASKS.finditer(main)), len(main)]
+    way = max(len(main[a:b].split()) for a, b in itertools.pairwise(places))
+    before, exercise, _ = main.partition("\n### Exercise")
+    return Pace(len(text.split()), len(before.split()) / len(text.split()) if exercise else 1, way)
 
 
 def read_series():
@@ -145,11 +171,16 @@ def select_notebooks(words):
 
 
 def main():
-    print(f"{'notebook':25} words  lines  questions  minutes  of exercises")
+    print(
+        f"{'notebook':25} words  lines  questions  minutes  of exercises  words in all  before exercises  longest way"
+    )
     for notebook in SERIES:
-        words, lines, questions = main_path(notebook.source.read_text("utf-8"))
+        source = notebook.source.read_text("utf-8")
+        words, lines, questions = main_path(source)
+        minutes, all_words, before, way = notebook.minutes, *pace(source)
         print(
-            f"{notebook.name:25} {words:5} {lines:6} {questions:10} {notebook.minutes:8} {notebook.exercise_minutes:13}"
+            f"{notebook.name:25} {words:5} {lines:6} {questions:10} {minutes:8} {notebook.exercise_minutes:13} "
+            f"{all_words:13} {before:17.0%} {way:12}"
         )
 
 

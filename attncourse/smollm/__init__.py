@@ -12,8 +12,8 @@ from .drafts import looked_up, speculate
 from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read_model
-from .results import every_map, every_score, parking, reading, recorded, sentences, stops
+from .results import every_map, every_score, nine_heads, parking, reading, recorded, sentences, stops
 from .speaker import Speaker, chat, load
-from .texts import BLANK, BLANKS, EXCHANGED, GUESSED, STORY, TEXTS, TRIED
+from .texts import BLANK, BLANKS, EXCHANGED, GUESSED, MORE, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
 from .weights import to_halves

@@ -71,6 +71,18 @@ def reading(speaker=None, counts=(1, 2, 4, 8, 16, 32, 64), rounds=9):
     }
 
 
+def nine_heads():
+    """Return what `live.head_arrows` takes: what each head of a layer adds in two sentences, and a question."""
+    found, sentences = recorded("name_arrives"), []
+    for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
+        one = {part: found[name][part] for part in ("weights", "before", "heads")}
+        says = {"name": f"{giver} gave a drink to", "words": stops(name)["words"], "says": found[name]["names"]}
+        sentences.append(one | says)
+    answers = ["this name comes next", "not this name", "nothing about names"]
+    asks = "Head 4 looks at the one who gives. What does it say?", answers, "Head 4 says: not this name."
+    return {"sentences": sentences, "towards": ("Mary", "John"), "asks": asks, "asked": 4}
+
+
 def at_d_k(speaker, d_k):
     """Return a speaker whose heads all divide their scores by sqrt(d_k)."""
     return speaker.using(scale=d_k**-0.5)

@@ -8,6 +8,33 @@ from ..model_files import DATA
 # The beginning of "Alice's Adventures in Wonderland", Lewis Carroll 1865, in the public domain; the others are ours.
 ALICE, PROSE, CODE = ((DATA / f"{name}.txt").read_text("utf-8") for name in ("alice", "prose", "code"))
 TEXTS = {"alice": ALICE, "prose": PROSE, "code": CODE}
+ITALIAN = (
+    "Il fornaio di via Garibaldi apre alle cinque, quando la nebbia copre ancora il fiume. Quella mattina trovò "
+    "davanti alla porta una gabbia vuota, un guanto rosso e un biglietto con tre parole che non riuscì a leggere senza "
+    "occhiali."
+)
+FRENCH = (
+    "La factrice du village connaissait tous les chiens par leur nom, et presque tous les habitants. Un mardi de "
+    "novembre elle trouva dans son sac une lettre sans adresse, écrite à l'encre verte, qui demandait seulement si les "
+    "oies étaient déjà passées. Elle la lut deux fois, puis la posa sur le comptoir du café, où chacun promit d'y "
+    "répondre."
+)
+MARKET = (
+    "La mattina del mercato Lucia si accorse che il banco del pesce era chiuso e che al suo posto c'era una lunga fila "
+    "di sedie dipinte di verde. Nessuno sapeva chi le avesse portate. Il fornaio ne comprò due, il medico nessuna, e "
+    "una signora con il cappello giallo si sedette sull'ultima senza dire una parola, come se aspettasse un treno che "
+    "doveva passare proprio da quella piazza prima di mezzogiorno."
+)
+SQL = """CREATE TABLE tree (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, planted INTEGER, street_id INTEGER);
+CREATE TABLE visit (tree_id INTEGER REFERENCES tree, day DATE NOT NULL, height REAL, note TEXT);
+
+SELECT street.name, COUNT(*) AS trees, MAX(visit.height) AS tallest
+FROM tree JOIN street ON street.id = tree.street_id LEFT JOIN visit ON visit.tree_id = tree.id
+WHERE tree.kind = 'lime' AND visit.day >= '2024-01-01'
+GROUP BY street.name ORDER BY tallest DESC;
+"""
+# Read without a mask.
+MORE = TEXTS | {"Italian, a market": MARKET, "Italian, a baker": ITALIAN, "French": FRENCH, "SQL": SQL}
 
 BLANK = "When Mary and John went to the store, John gave a drink to"
 EXCHANGED = "When John and Mary went to the store, Mary gave a drink to"

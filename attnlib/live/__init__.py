@@ -7,6 +7,7 @@ scores        how far scores spread as d_k grows, and what softmax makes of them
 saturation    where softmax goes flat
 plane         attention in two dimensions: an arrow, points, their average
 masks         who may look where
+head_arrows   what each head of a layer adds to a vector, tip to tail
 split_heads   where each feature goes when heads are split and merged
 keys_map      keys kept in fewer bits, and whom a query then looks at
 price         loss against bytes a token, and what a model writes for it
@@ -24,6 +25,7 @@ Each returns a LiveView, an ipywidgets VBox. Beside them, progress is a bar for 
 from ..progress import progress
 from .compare_view import compare
 from .flow_view import flow
+from .head_arrows_view import head_arrows
 from .keys_view import keys_map
 from .masks_view import masks
 from .one_row_view import one_row
@@ -45,6 +47,7 @@ __all__ = [
     "LiveView",
     "compare",
     "flow",
+    "head_arrows",
     "keys_map",
     "masks",
     "one_row",

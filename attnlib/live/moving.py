@@ -14,7 +14,8 @@ ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame an
 FRAMES, FEWEST = 8, 3  # at most, beside the first and the last, which are alike; at least, with numbers in the cells
 MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 # Colours that mean something keep their exact shade in the palette.
-KEPT = (*colours.PLATE, *colours.PLATE.values(), colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
+KEPT = (*colours.PLATE, *colours.PLATE.values(), *(colours.token(f"{role}-text") for role in colours.ROLES.values()))
+KEPT = (*KEPT, colours.INK, colours.PAPER, colours.SUNK, colours.QUIET, colours.LINE, colours.NOT_FINITE)
 
 
 def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], start: Any) -> bytes | None:
@@ -79,6 +80,7 @@ def _render_frames(figure, change, values, numbers=True):
             for ax in moved:
                 ax.set_visible(False)
             ground = pixels()
+            figure.patch.set_visible(False)
         for ax in all_axes:
             ax.set_visible(ax in moved)
         image = pixels()

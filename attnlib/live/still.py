@@ -93,9 +93,7 @@ def _parse_transform(transform):
 
 
 def _shape(ax, element, at, held):
-    # The fill of a cell without a colour ends its attribute and begins another one.
-    fill, stroke = held["fill"].split('"')[0], element.get("stroke", "none")
-    fill, stroke = (LINE if colour == "currentColor" else colour for colour in (fill, stroke))
+    fill, stroke = (_colour(colour, LINE) for colour in (held["fill"], element.get("stroke", "none")))
     dash = element.get("stroke-dasharray", "none")
     ax.add_patch(
         PathPatch(
@@ -112,19 +110,24 @@ def _shape(ax, element, at, held):
     )
 
 
+def _colour(colour, current):
+    """Return what a colour is in print: a token of the page is what it is without one, and the page's ink `current`."""
+    return current if colour == "currentColor" else re.sub(r"^var\(--[\w-]+,(.*)\)$", r"\1", colour)
+
+
 def _write(ax, element, at, held):
     (x, y), angle = (
         at.transform((float(element.get("x")), float(element.get("y")))),
         np.degrees(np.arctan2(*at.get_matrix()[1::-1, 0])),
     )
-    fill = re.sub("^fill:", "", element.get("style") or "") or held["fill"]
+    fill = _colour(re.sub("^fill:", "", element.get("style") or "") or held["fill"], INK)
     math = len(element) > 0
     text = ax.text(
         x,
         y,
         _mathtext(element) if math else element.text or "",
         fontsize=POINTS * float(held["font-size"]),
-        color=INK if fill == "currentColor" else fill,
+        color=fill,
         ha={"middle": "center", "end": "right"}.get(held.get("text-anchor"), "left"),
         va="baseline",
         rotation=-angle,
@@ -133,8 +136,8 @@ def _write(ax, element, at, held):
         parse_math=math,
         zorder=_next(ax),
     )
-    if fill != "currentColor":
-        text.set_gid(ON_CELL)  # it stands on a cell or a plate, and needs no halo
+    if fill != INK:
+        text.set_gid(ON_CELL)  # it keeps its colour
 
 
 def _mathtext(element):

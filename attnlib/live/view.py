@@ -24,6 +24,7 @@ from PIL import Image
 from traitlets import TraitError
 
 from .. import arguments, svg
+from ..colours import sheet
 from ..figure import save
 from ..progress import display_widget
 from .frames import pack_stops, stops_of
@@ -47,7 +48,7 @@ __all__ = ["LiveView"]
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
-STYLE = (HERE / "view.css").read_text("utf-8")
+STYLE = sheet(".attnlib-view") + (HERE / "view.css").read_text("utf-8")
 RESTS = 1.0  # seconds after which a picture that was moved is sent whole
 WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was

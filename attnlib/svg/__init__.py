@@ -12,6 +12,7 @@ from .parts import (
     beside,
     colour_bar,
     decimals,
+    escape,
     exact,
     frame,
     hatch,
@@ -19,6 +20,7 @@ from .parts import (
     layouts,
     maths,
     matrix,
+    number,
     picture,
     shorten,
     signed_map,
@@ -29,5 +31,5 @@ from .parts import (
 )
 from .ribbon_row import HIGH as RIBBONS_HIGH
 from .ribbon_row import describe as describe_row
-from .ribbon_row import key_name, ribbons
+from .ribbon_row import key_name, ribbons, stage_group
 from .tokens import length, starts_word, visible

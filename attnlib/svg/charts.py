@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments
-from ..colours import INK, KEY, LINE, NOT_FINITE, QUERY, levels, palette
+from ..colours import INK, KEY, LINE, NOT_FINITE, QUERY
 from . import parts
 from .parts import LARGE, exact, frame, picture, shorten, tag, target, text
 
@@ -94,8 +94,7 @@ def heatmap(
 def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
-        image = parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
-        return image + parts.outline(place.width, place.height)
+        return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
     labels = {"rows": queries, "columns": keys, "names": (row_name, "key")}
     labels["hidden"] = "blocked" if dead == NO_KEY else dead
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
@@ -238,7 +237,9 @@ def _dead_rows(blocked, place, dead):
     for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
         x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
         words = text(round(x), round(y), dead, anchor="middle", bold=True)
-        yield f'<g fill="{INK}">{words}</g>' if dead == NO_KEY else words  # on hatched cells, or on the page
+        yield (
+            f'<g fill="{parts.paint("ink")}">{words}</g>' if dead == NO_KEY else words
+        )  # on hatched cells, or on the page
 
 
 def _grid(step, high, written):
@@ -263,17 +264,17 @@ def columns(weights, step, high, keys, blocked=None):
     >>> columns(np.array([0.25, 0.75]), 40, 100, ["a", "b"]).count("<rect")
     2
     """
-    colours, elements, written = palette(), [], []
+    elements, written = [], []
     places = parts.decimals(weights, step, parts.SMALL)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
-    for j, (w, level) in enumerate(zip(weights.tolist(), levels(weights, 0, 1).tolist(), strict=True)):
+    for j, w in enumerate(weights.tolist()):
         hidden, finite = blocked is not None and blocked[j], math.isfinite(w)
         tall = round(high * min(max(w, 0), 1)) if finite else high
         hover = "blocked" if hidden else exact(w)
-        fill = colours[level][0] if finite else NOT_FINITE
+        fill = KEY if finite else NOT_FINITE
         elements.append(
             f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
-            f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {hover}</title></rect>'
+            f'fill="{fill}"><title>key {parts.escape(keys[j])}: {hover}</title></rect>'
         )
         written.append(("", math.inf))
         if places is not None:
@@ -301,7 +302,7 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)]
     aside = "" if every == 1 else ' class="attnlib-across"'  # a phone has room for every other one
     options["inset"] = 0 if every == 1 else cell  # numbers need cells that stay large
-    cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, clear=True, least=1, **options)
+    cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, least=1, **options)
     elements = [
         text(0, 15, title, size=LARGE),
         *(f"<g{aside * (j % 2)}>{number}</g>" for j, number in enumerate(numbers)),

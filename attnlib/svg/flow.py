@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import KEY, LINE, QUERY, VALUE
+from ..colours import EDGE, KEY, LINE, QUERY, VALUE
 from . import parts
 from .charts import CELLS, _spacing, cell_side
 from .parts import TIMES, frame, shorten, tag, target, text, width
@@ -23,7 +23,7 @@ LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a labe
 SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 11, 14  # room of a caption; between matrices that meet in a product; around
 # words on an arrow; height of a label
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
-GREY = "#5F5F5F"  # tint of the tokens, which have no role
+GREY = EDGE  # of what has no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
 
 

@@ -190,7 +190,7 @@ class OneRow:
             edge = f'stroke="{colour or LINE}" stroke-width="{line}" opacity="{0.45 if zero else 1}"'
             if self.picked == (part, j):
                 edge = 'stroke="currentColor" stroke-width="2.5"'
-            tint = f' fill="{colour}" opacity="{0 if zero else 0.22}"/>' if colour else f' fill="{NO_FILL}"/>'
+            tint = f' fill="{colour}" opacity="{0 if zero else 0.22}"/>' if colour else f"{NO_FILL}/>"
             at, anchor = (left + wide - 6, "end") if names else (left + wide / 2, "middle")
             words = text(left + 6, middle, names[j], size=12) if names else ""
             words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)

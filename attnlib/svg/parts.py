@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import BELOW, KEY, LINE, NOT_FINITE, PLATE, colour_table, levels, palette, rgb
+from ..colours import BELOW, KEY, NOT_FINITE, PLATE, SHARES, inks, levels, map_name, rgb, token
 from ..colours import QUERY as QUERY  # examples name it
 
 LABEL = 10  # most characters of a label
@@ -26,7 +26,8 @@ AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
 # Widths of letters in DejaVu Sans at size 1, at most.
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
-NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
+OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
+NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
 # Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
 SYMBOL = re.compile(
@@ -176,17 +177,16 @@ def frame(x, y, wide, high, colour, line=3):
 
 @cached
 def hatch(cells, side, high=None):
-    """Return the stripes of blocked cells, `side` wide and `high` high; `cells` is a tuple of their (row, column).
+    """Return the lines of blocked cells, `side` wide and `high` high; `cells` is a tuple of their (row, column).
 
-    >>> hatch(((0, 0),), 20).count("m")
+    >>> hatch(((0, 0), (0, 1)), 20).count("M")
     2
     """
     high = side if high is None else high
-    x, y = side // 2, high // 2
-    lines = "".join(
-        f"M{j * side} {i * high + high}l{side} {-high}m{-side} {y}l{x} {-y}m0 {high}l{x} {-y}" for i, j in cells
-    )
-    style = f'stroke="{colours.HATCH}" fill="none" pointer-events="none"'
+    wide, tall = round(side * 0.52), round(high * 0.52)  # one line a cell
+    x, y = (side - wide) // 2, (high + tall) // 2
+    lines = "".join(f"M{j * side + x} {i * high + y}l{wide} {-tall}" for i, j in cells)
+    style = f'stroke="{paint("edge", colours.HATCH)}" fill="none" pointer-events="none"'
     return f'<path d="{lines}" {style}/>' if lines else ""
 
 
@@ -249,16 +249,14 @@ def matrix(
     most=2,
     least=None,
     inset=0,
-    clear=False,
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
 
     A cell is `high` pixels high, by default `side`, and `inset` of them stay free beside a number. Colours go from
-    `vmin` to `vmax`, or by how far from 0 in the `tint` of a role, on a pale ground or, where `clear`, on the page.
-    Cells that are `blocked`, (n, m), are hatched, and their tooltips say what is `hidden`; where that is another word,
-    they are empty, not hatched. `rows` and `columns` are labels in the tooltips, by default numbers from 0, and `names`
-    what a row and a column is. Numbers that are not whole get as many decimals as have room, from `least` to `most`; by
-    default `most` or none.
+    `vmin` to `vmax`, or by how far from 0 in the `tint` of a role. Cells that are `blocked`, (n, m), are hatched, and
+    their tooltips say what is `hidden`; where that is another word, they are empty, not hatched. `rows` and `columns`
+    are labels in the tooltips, by default numbers from 0, and `names` what a row and a column is. Numbers that are not
+    whole get as many decimals as have room, from `least` to `most`; by default `most` or none.
 
     >>> "query 0, key 1: 0.7500" in matrix(np.array([[0.25, 0.75]]), 40)
     True
@@ -269,47 +267,59 @@ def matrix(
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
-    painted = _paint_levels(scale, tint, 0.06 if clear else 0)
     hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
+    painted, plain = [OPACITIES[level] for level in scale], inks(tint)
+    written = ["" if plain[level] == plain[0] else f' fill="{plain[level]}"' for level in scale]
     for k in np.flatnonzero(~np.isfinite(values)):
-        painted[k], shown[k] = (NOT_FINITE, "black"), number(flat[k], 2) if side >= 28 else None
+        painted[k], written[k] = f' fill="{NOT_FINITE}"', ' fill="#000000"'
+        shown[k] = number(flat[k], 2) if side >= 28 else None
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
     for i, j in striped:
         k = i * m + j
-        painted[k], hovers[k], shown[k] = (colours.MASKED if hidden == "blocked" else NO_FILL, ""), hidden, None
+        painted[k], hovers[k], shown[k] = (
+            f' fill="{paint("paper", colours.MASKED)}"' if hidden == "blocked" else NO_FILL,
+            hidden,
+            None,
+        )
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
-    cells = [
-        f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, hovers, strict=True)
-    ]
-    numbers = [
-        f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
-    ]
+    cells = [f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), fill, words in zip(at, painted, hovers, strict=True)]
+    numbers = [f"{c}{ink}>{words}</text>" for (_, _, c), ink, words in zip(at, written, shown, strict=True) if words]
     stripes = hatch(striped, side, high) if hidden == "blocked" else ""
-    tinted, ground = ' class="attnlib-tint"' * bool(tint), _pale(side * m, high * n) if tint and not clear else ""
     return (
-        f'<g{tinted} shape-rendering="crispEdges">{ground}{"".join(cells)}</g>{stripes}'
-        f'<g{tinted} text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
-        f"{outline(side * m, high * n)}"
+        f'<g fill="{_end(tint)}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
+        f"{_gaps(n, m, side, high)}{stripes}"
+        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
     )
 
 
-def outline(wide, high):
-    """Return the thin edge of a map, which sets it off from every page."""
-    return f'<path d="M0 0h{wide:g}v{high:g}h{-wide:g}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
+def paint(name, alone=None):
+    """Return a token of the page as the colour of a shape, with what it is where a page has none.
+
+    >>> paint("key")
+    'var(--key,#d55e00)'
+    """
+    return f"var(--{name},{alone or token(name)})"
 
 
-def _paint_levels(scale, tint, least):
-    """Return for each level (fill, ink); a tint covers what is below it, at `least` so much."""
-    shades = palette(tint)
-    if tint is None:
-        return [shades[level] for level in scale]
-    return [(f'{tint}" opacity="{least + (1 - least) * level / 255:.2f}', shades[level][1]) for level in scale]
+def _end(tint):
+    """Return the colour at the end of a map."""
+    name = map_name(tint)
+    return paint(name) if name else tint
 
 
-def _pale(wide, high):
-    """Return the ground of cells in the colour of a role: view.css darkens it on a dark page."""
-    return f'<rect x="0" y="0" width="{wide:g}" height="{high:g}" fill="{palette(KEY)[0][0]}"/>'
+def _ground(wide, high):
+    """Return the ground of a map, the colour of an empty cell."""
+    return f'<rect x="0" y="0" width="{wide:g}" height="{high:g}" fill="{paint("sunk")}"/>'
+
+
+def _gaps(n, m, side, high):
+    """Return lines that set the cells of a map apart, where these are large enough for a line."""
+    if min(side, high) < 12 or n * m == 1:
+        return ""
+    lines = "".join(f"M{j * side} 0v{n * high}" for j in range(1, m))
+    lines += "".join(f"M0 {i * high}h{m * side}" for i in range(1, n))
+    return f'<path d="{lines}" stroke="{paint("paper")}" shape-rendering="crispEdges" pointer-events="none"/>'
 
 
 @lru_cache(maxsize=16, typed=True)  # each holds a whole matrix
@@ -317,9 +327,9 @@ def _at(rows, columns, side, high, names):
     """Return for each cell what no value changes: its rectangle up to the colour, its name, and its number's place."""
     return [
         (
-            f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}" fill="',
-            f'"><title>{names[0]} {html.escape(str(row))}, {names[1]} {html.escape(str(column))}: ',
-            f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}" fill="',
+            f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}"',
+            f"><title>{names[0]} {html.escape(str(row))}, {names[1]} {html.escape(str(column))}: ",
+            f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}"',
         )
         for i, row in enumerate(rows)
         for j, column in enumerate(columns)
@@ -336,19 +346,19 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     wide, tall = side * m, (side if high is None else high) * n
     size = f'width="{wide:g}" height="{tall:g}"'
     level, finite = levels(abs(values) if tint else values, vmin, vmax), np.isfinite(values)
+    veil, end = np.rint(255 * SHARES).astype(np.uint8), rgb(token(map_name(tint)) if map_name(tint) else tint)
     if values.size > MANY_CELLS and blocked is None and finite.all():
         indexed = Image.fromarray(level)  # a byte per cell instead of three: half the time of a large map is the PNG
-        indexed.putpalette([*rgb(tint)] * 256 if tint else colour_table().tobytes())
-        png = _png(indexed, size, **({"transparency": bytes(range(256))} if tint else {}))
+        indexed.putpalette([*end] * 256)
+        png = _png(indexed, size, transparency=veil.tobytes())
     else:
-        pixels = np.full((n, m, 4), 255, dtype=np.uint8)
-        pixels[..., :3] = rgb(tint) if tint else colour_table()[level]
-        pixels[..., 3] = level if tint else 255
+        pixels = np.empty((n, m, 4), dtype=np.uint8)
+        pixels[..., :3], pixels[..., 3] = end, veil[level]
         pixels[~finite] = *rgb(NOT_FINITE), 255
         if blocked is not None:
-            pixels[blocked, :3] = colours.stripe_pixels(*np.nonzero(blocked))
-        png = _png(Image.fromarray(pixels if tint else pixels[..., :3]), size)
-    return f'<g class="attnlib-tint">{_pale(wide, tall)}{png}</g>' if tint else png
+            pixels[blocked] = colours.stripe_pixels(*np.nonzero(blocked))
+        png = _png(Image.fromarray(pixels), size)
+    return f'<g class="attnlib-map">{_ground(wide, tall)}{png}</g>'
 
 
 @lru_cache(maxsize=32)
@@ -358,7 +368,7 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
     True
     """
-    bar = _png(Image.fromarray(colour_table(tint)[::-4, None]), f'width="12" height="{high:g}"')
+    bar = image(np.linspace(1, 0, 64)[:, None], 12, high=high / 64, tint=tint)
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 

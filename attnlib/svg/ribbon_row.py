@@ -130,11 +130,11 @@ def ribbons(
     brief = setting.replace("divided by", "÷") if narrow else setting
     answer.append(text(MARGIN, 58 if narrow else 40, brief, size=12, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
-    pieces = [] if waits else [_group_of_stage(answer, "stage", now)]
+    pieces = [] if waits else [stage_group(answer, "stage", now)]
     pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
     at = (MARGIN, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
     first = text(*at[:2], "Guess first. Then you see where it looks.", size=14 - narrow, anchor=at[2])
-    pieces.append(_group_of_stage([first], "waits", now))
+    pieces.append(stage_group([first], "waits", now))
     pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
     description = asked or f"{verdict} {setting}. {describe(words, weights, query)} Next word: " + ", ".join(
@@ -145,7 +145,7 @@ def ribbons(
     return parts.picture(*size, "where a word looks, and the next word", description, pieces, **options)
 
 
-def _group_of_stage(pieces, name, now, stage=1):
+def stage_group(pieces, name, now, stage=1):
     """Return what stands from a stage on, or with "waits" what stands before it; `now` is None without stages."""
     if now is None:
         return "".join(pieces) if name == "stage" else ""
@@ -163,7 +163,7 @@ def _headline(place, verdict, guesses, guess):
         guessed = f'<tspan class="attnlib-guessed">{escape(f"You said {said}.")}</tspan>'
         both = [guessed, escape(verdict)] if place.narrow else [f"{guessed} {escape(verdict)}"]
         lines = [text(MARGIN, 20 + 19 * i, "{}", size=size, bold=True).format(words) for i, words in enumerate(both)]
-        yield _group_of_stage([_group_of_stage(lines, "waits", guess, k + 1)], "stage", guess, k)
+        yield stage_group([stage_group(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 
 def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
@@ -248,7 +248,7 @@ def _words(place, looking, now):
             style = ' style="fill:#000000"' if j == marked else ""
             shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"{style}'
             words.append(f"{shape}>{escape(word)}</text>")
-        yield _group_of_stage(words, name, now)
+        yield stage_group(words, name, now)
     if place.narrow:
         yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
     else:

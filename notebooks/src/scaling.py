@@ -2,11 +2,11 @@
 # # [[scaling]] · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
-# matter? *25 minutes.*
+# matter? *20 minutes.*
 #
-# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
-# **Move *features $d_k$* to both ends.** The curve stands still. The dots of the first picture run off to both ends, where it is flat:
-# there a score can change and its weight hardly does. Section 2 says why that matters.
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query, and
+# those that leave the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
+# away, and where to?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
@@ -18,6 +18,14 @@ from attnlib.examples import SENTENCE
 
 flat = live.saturation(d_k=(3, 1024))
 flat
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# In the first, without the division, and to *both* ends: at 1024, 243 of the 500 queries stand left of -5, and 213 right of 5.
+# The curve is flat there. A score can change, and its weight hardly does.
+#
+# </details>
 
 # %% [markdown]
 # ## Before you start
@@ -47,9 +55,9 @@ flat
 predict.before_scaling(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
-# ## Her query has three features
+# ## 1 · How large is a score?
 #
-# Does the division matter in *Anna saw Ben; she*? There $d_k$ is 3. Here is *she*, without the division and with it.
+# In *Anna saw Ben; she*, $d_k$ is 3. Here is the row of *she* without the division and with it.
 
 # %%
 Q, K, V = SENTENCE.project()
@@ -58,19 +66,14 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"{name:18}  weights of she {weights[3].round(2)}", end="  ")
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
-# %% [markdown]
-# She finds Anna both times, and without the division her row is a little sharper. Three features are too few to show
-# more. So from here on, queries and keys are random, with as many features as we like. A head that has learned nothing compares
-# at random, too. Here all entries have variance 1.
-
 # %% [markdown] tags=["predict"]
-# ## 1 · How large is a score?
+# She finds Anna both times, and without the division her row is a little sharper. Three features are too few to show more. So
+# from here on queries and keys are random, with as many features as we like. A head that has learned nothing compares at
+# random, too.
 #
-# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ How far from 0 does the score end? The standard
-# deviation measures that.
-#
-# Let the entries of both vectors be independent random numbers with mean 0 and variance 1. Then each product pushes the score up
-# or down, by about 1. **Predict.** What is the standard deviation of the scores at $d_k = 64$?
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
+# and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does the score end? The standard
+# deviation measures that. **Predict.** What is it at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
@@ -91,207 +94,6 @@ plot.table(["features d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], row
 
 # %%
 predict.score_std(guess_std)
-
-# %% [markdown]
-# Up to chance, the variance is $d_k$. Three lines say why:
-#
-# 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
-#    So the product of feature $c$, $q_c k_c$, has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
-# 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
-# 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
-#
-# **Try.** Move *features $d_k$*. The points are the scores of the framed query, the bars are its weights.
-
-# %%
-spread = live.scores(d_k=(4, 256))
-spread
-
-# %% [markdown]
-# ## 2 · What softmax makes of large scores
-#
-# Softmax compares by differences. A key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight, and at
-# $d_k = 64$ nearly half of all differences of two scores are larger than 8. So one key takes nearly all: the row of weights
-# becomes *sharp*. A row in which all keys get nearly the same is *pale*.
-#
-# Two numbers say how sharp. One is the **largest weight**. The other is the **entropy** ([Shannon
-# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is the number of keys *in play*.
-# Ten keys that share equally are 10 in play; if one key has everything, it is 1.
-
-# %%
-q, k = np.random.default_rng(0).normal(size=(2, 1000, 64))
-pairs = q @ k.T  # (n_q, n_k)
-apart = np.abs(pairs[:, ::2] - pairs[:, 1::2])  # each score and the next one
-print(
-    f"exp(8) = {np.exp(8):.0f};  differences above 8: {(apart > 8).mean():.2f} of all"
-)
-print(f"ten equal weights: H = ln 10 = {np.log(10):.4f}")
-
-
-# %%
-def sharpness(d_k, scale, n=10, draws=200):
-    r = np.random.default_rng(d_k)
-    q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
-    weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
-    return weights.max(axis=-1).mean(), np.exp(al.entropy(weights)).mean()
-
-
-# %% tags=["slide"] says=["Ten keys that share", "Without the division a query"]
-rows, largest = [], ["largest weight", "largest, scaled"]
-for d_k in (1, 16, 64, 256, 1024):
-    (w0, keys0), (w1, keys1) = sharpness(d_k, 1), sharpness(d_k, 1 / np.sqrt(d_k))
-    rows.append((d_k, w0, w1, keys0, keys1))
-plot.table(
-    ["features d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
-)
-
-# %% [markdown]
-# These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of
-# ten as $d_k$ grows. With it, about seven of the ten stay in play at every $d_k$ from 16 on.
-#
-# Is sharp bad? A head may be sharp, if it finds the right key. But in a fresh head chance picks the key, so training must be able to
-# change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
-# carries back is called a **gradient**. At softmax the question is: if this score were a little larger, how much would its
-# weight change? That is the **slope** of softmax,
-#
-# $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
-#
-# In the first picture it is how high the gray area is. A weight near 0 or 1 has a slope near 0.
-
-# %%
-for lead in (0, 1, 2, 4, 8, 16):
-    w = al.softmax(np.array([lead, 0.0]))[0]  # two keys, the first leads by so much
-    print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
-
-# %% [markdown]
-# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that won is the wrong one.
-# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore divide.
-#
-# ## 3 · What the division takes away
-#
-# Why do many features make a row sharp? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
-# query makes a sharper row. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
-# is the path of the output.
-
-# %% tags=["slide"] says="The division removes"
-in_the_plane = live.plane()
-in_the_plane
-
-# %% [markdown]
-# Keys get longer, too. But a score counts only how far a key reaches along the query's direction, and along any one
-# direction random keys spread by 1. So the scores spread by the length of the query. The division removes the typical length,
-# $\sqrt{d_k}$. A query longer than that still has a sharper row, as the slider shows.
-#
-# Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
-# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one). One [program](../REFERENCES.md#threads)
-# forgot the division in one of its paths. That is a bug: its vectors of texts had a cosine of 0.86 to the right ones.
-
-# %%
-q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
-scores = q @ k.T / 64**0.5
-for name, other in (
-    ("the query divided", q / 64**0.5 @ k.T),
-    ("both, by the root of the root", q / 64**0.25 @ (k / 64**0.25).T),
-):
-    print(f"{name}: the same scores? {np.allclose(scores, other, rtol=0, atol=1e-12)}")
-
-# %% [markdown] tags=["predict"]
-# A number by which scores are divided before softmax is called a *temperature* ([Hinton et al.
-# 2015](../REFERENCES.md#hinton-2015)). A chat program has the same knob at its last layer. $\sqrt{d_k}$ is a temperature that
-# the number of features fixes.
-#
-# ## Break it · Divide by $d_k$
-#
-# If dividing is good, is dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how many of ten keys stay in play?
-#
-# - **a** about 1.5
-# - **b** about 7
-# - **c** about 9.9
-
-# %%
-guess_in_play = None  # "a", "b" or "c"
-
-# %%
-for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
-    print(f"divided by {name:9} {sharpness(64, scale)[1]:5.2f} keys in play")
-
-# %%
-predict.divided_by_d_k(guess_in_play)
-
-# %% [markdown]
-# Too sharp, right, too pale. When the weights are too pale, softmax keeps its slope. But whatever the query is, all keys get
-# nearly the same weight, and the output is nearly the plain average of the values.
-#
-# The slider of notebooks [[start_here]] and [[by_hand]] moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
-# are both knobs. **Try.** Set *features $d_k$* to 1024, and then *divide by $\sqrt{d_k}$, $d_k$ =* to 1024, too. With more
-# features another key may win.
-
-# %% jupyter={"source_hidden": true}
-q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query
-
-
-def with_knobs(d_k, divided_by):
-    scores = q[:1, :d_k] @ k[:, :d_k].T  # (1, n_k)
-    return {"weights of one query": al.softmax(scores / np.sqrt(divided_by))}
-
-
-knobs = {"d_k": [1, 4, 16, 64, 256, 1024]}
-knobs["divide by √d_k, d_k ="] = knobs["d_k"]
-live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs)
-
-# %% [markdown]
-# They are two sides of one thing: features spread the scores by $\sqrt{d_k}$, and the divisor takes that away. Where both
-# sliders say the same number, the scores spread by about 1, whatever the number is.
-#
-# ## 4 · Where does it start to matter?
-#
-# We measure the typical slope: the mean over the keys of a query, then the median over 2000 queries. The table gives the
-# slope without the division as a share of the slope with it.
-
-
-# %%
-def typical_slope(d_k, scale, n):
-    r = np.random.default_rng(0)
-    q, k = r.normal(size=(2, 2000 // n, n, d_k))  # n queries and n keys at a time
-    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
-    return np.median((w * (1 - w)).mean(axis=-1))
-
-
-# %% tags=["slide"] says="The division keeps"
-rows, d_ks = [], (3, 8, 16, 32, 64, 128)
-for n in (3, 10, 100, 1000):
-    shares = [typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in d_ks]
-    rows.append((n, *(f"{share:.2f}" for share in shares)))
-plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
-
-# %% [markdown]
-# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
-# to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it
-# elsewhere.
-
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax. With ten keys
-# at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the division. Further back, on the
-# query, the division itself makes gradients $\sqrt{d_k}$ times smaller. At 64 the two effects cancel, 1.18 against 1.16, where
-# dividing by $d_k$ leaves 0.14. At 16 the query even gets more without the division, and from 128 on it gets less. Those are
-# medians. The *mean* at $d_k = 1024$ is larger without the division, 4.8 against 1.3, because about a tenth of the queries get
-# nine tenths of it.
-#
-# **Where it ends.** All entries here have variance 1; notebook [[pytorch_module]] measures those of a fresh layer. $W_Q$ is learned, and
-# could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
-# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn: Adam, the
-# method of notebook [[pytorch_module]], divides the usual size of a gradient away.
-#
-# </details>
-
-# %% [markdown]
-# ## Exercises
-#
-# As before: your answer goes into the first cell, and `verdict.hint()` helps.
-#
-# A number may be a formula: `my_number = 2**0.5`.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[variance_of_scores]] · Measure it
@@ -323,13 +125,94 @@ verdict
 #
 # </details>
 
+# %% [markdown]
+# Up to chance, the variance is $d_k$. Three lines say why:
+#
+# 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
+#    So the product of feature $c$, $q_c k_c$, has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+# 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
+# 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
+#
+# **Try.** Move *features $d_k$*. The points are the scores of the framed query, the bars are its weights.
+
+# %%
+spread = live.scores(d_k=(4, 256))
+spread
+
 # %% [markdown] tags=["exercise"]
-# ### Exercise [[entropy]] · How pale is a row?
+# ### Exercise [[uniform_divisor]] · Other entries
+#
+# **Goal.** Find the positive divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
+# medium.*
+#
+# All entries of $q$ and $k$ are independent and uniform in $-1 .. 1$. Their variance is $1/3$. A number may be a formula,
+# such as `2**0.5`.
+
+# %%
+my_uniform_divisor = None  # one number
+
+# %%
+verdict = check.uniform_divisor(my_uniform_divisor)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_uniform_divisor = (36 * 1 / 3 * 1 / 3) ** 0.5  # variance of a score: d_k times var(q_c) times var(k_c)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ## 2 · What softmax makes of large scores
+#
+# Go back to the first picture and set $d_k$ to 64. The dots have run to both ends, where the curve is flat. A query at the
+# right end has nearly all its weight on key 0, and at the left end on key 1. Few are left between.
+#
+# Count it. At $d_k = 64$ nearly half of all pairs of scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$ times
+# the weight. So of ten keys one gets nearly everything: 0.87 on average. Such a row is **sharp**. A row in which all keys get
+# about the same is **pale**.
+#
+# To compare rows, we count the keys that are **in play**. If ten keys share equally, ten are in play. If one key has
+# everything, it is one. In between the count is $e^H$, where $H = -\sum_j w_j \ln w_j$ is the **entropy** of the row ([Shannon
+# 1948](../REFERENCES.md#shannon-1948)).
+
+# %% jupyter={"source_hidden": true}
+q, k = np.random.default_rng(0).normal(size=(2, 1000, 64))
+pairs = q @ k.T  # (n_q, n_k)
+apart = np.abs(pairs[:, ::2] - pairs[:, 1::2])  # each score and the next one
+print(f"exp(8) = {np.exp(8):.0f};  more than 8 apart: {(apart > 8).mean():.2f} of all")
+
+
+# %%
+def sharpness(d_k, scale, n=10, draws=200):
+    r = np.random.default_rng(d_k)
+    q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
+    weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
+    return weights.max(axis=-1).mean(), np.exp(al.entropy(weights)).mean()
+
+
+# %% tags=["slide"] says=["If ten keys share", "Without the division a query"]
+rows, largest = [], ["largest weight", "largest, scaled"]
+for d_k in (1, 16, 64, 256, 1024):
+    (w0, keys0), (w1, keys1) = sharpness(d_k, 1), sharpness(d_k, 1 / np.sqrt(d_k))
+    rows.append((d_k, w0, w1, keys0, keys1))
+plot.table(
+    ["features d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
+)
+
+# %% [markdown]
+# Without the division a query ends up with one key of ten as $d_k$ grows. With it, about seven stay in play at every $d_k$
+# from 16 on.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[entropy]] · How many keys are in play?
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
-# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, with ln (that is, in nats), $-\sum_j w_j \ln w_j$: the entropy
-# itself, not $e^H$. A key of weight 0 is not in play, and adds 0.
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, the entropy $H = -\sum_j w_j \ln w_j$ itself, not $e^H$. A key of
+# weight 0 is not in play, and adds 0.
 
 
 # %%
@@ -352,27 +235,59 @@ verdict
 #
 # </details>
 
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[uniform_divisor]] · Other entries
+# %% [markdown] tags=["predict"]
+# Is a sharp row bad? A trained head may be sharp, because it knows where to look. In a fresh head chance has picked the key,
+# and training must be able to pick another. It asks: if this score were a little larger, how much would its weight move?
 #
-# **Goal.** Find the positive divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
-# medium.*
+# **Predict.** One key of two is 8 ahead. Raise its score by 0.1. How much does its weight grow?
 #
-# All entries of $q$ and $k$ are independent and uniform in $-1 .. 1$. Their variance is $1/3$.
+# - **a** by about 0.1
+# - **b** by about 0.01
+# - **c** by about 0.00003
 
 # %%
-my_uniform_divisor = None  # one number
+guess_raised = None  # "a", "b" or "c"
 
 # %%
-verdict = check.uniform_divisor(my_uniform_divisor)
-verdict
+for lead in (0, 1, 2, 4, 8, 16):
+    w, raised = (al.softmax(np.array([s, 0.0]))[0] for s in (lead, lead + 0.1))
+    slope = w * (1 - w)  # of two keys, the first leads by so much
+    print(f"lead {lead:2}: weight {w:.7f}  slope {slope:.7f}", end="  ")
+    print(f"0.1 more score: {raised - w:.6f} more weight")
 
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
+# %%
+predict.raised_by_a_tenth(guess_raised)
+
+# %% [markdown]
+# That rate is the **slope** of softmax,
 #
-# ```python
-# my_uniform_divisor = (36 * 1 / 3 * 1 / 3) ** 0.5  # variance of a score: d_k times var(q_c) times var(k_c)
-# ```
+# $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
+#
+# In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error to
+# $W_Q$ and $W_K$ is called a **gradient**. Where every slope is near 0, hardly any gradient reaches the scores, even if the key
+# that won is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
+#
+# ## 3 · What the division takes away
+#
+# Why do many features make a row sharp? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
+# query makes a sharper row. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
+# is the path of the output.
+
+# %% tags=["slide"] says="The division removes"
+in_the_plane = live.plane()
+in_the_plane
+
+# %% [markdown]
+# A score counts only how far a key reaches along the direction of the query, and along any one direction random keys spread
+# by 1. So the scores spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A query longer
+# than that still has a sharper row.
+
+# %% [markdown]
+# <details><summary><b>Must the division stand at the scores?</b></summary>
+#
+# Some programs divide the query instead, or query and key by the root of the root. The scores are the same (*Appendix*;
+# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot the division in
+# one of its paths, and its vectors of texts had a cosine of 0.86 to the right ones.
 #
 # </details>
 
@@ -381,14 +296,12 @@ verdict
 #
 # **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
 #
-# `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. The entries have mean 0, but queries may come
-# with any variance, keys with another, and $d_k$ is any number. Three things are asked for:
+# `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. All entries have mean 0, but their sizes vary: some
+# tokens have large entries, others small ones, and $d_k$ is any number. We ask for three things.
 #
-# - The variance of your scores is between 0.8 and 1.25.
-# - As long as all queries have one size, and all keys one size, your scores follow the plain dot products, with a correlation
-#   of 0.9 or more.
-# - A score uses its own query and key only. We test this by mixing small and large tokens in one call: the first two must
-#   hold for the scores of the small ones alone, and of the large ones alone.
+# - The variance of the scores is between 0.8 and 1.25, for the small tokens alone and for the large ones alone.
+# - Among tokens of one size your scores follow the plain dot products: their correlation is 0.9 or more.
+# - A score depends on its own query and its own key. A further token in the call changes no other score.
 #
 # Some of today's models use one good way, which notebook [[todays_head]] calls *QK-norm*.
 
@@ -415,6 +328,97 @@ verdict
 #
 # </details>
 
+# %% [markdown] tags=["predict"]
+# ## Break it · Divide by $d_k$
+#
+# A number by which scores are divided before softmax is called a *temperature* ([Hinton et al.
+# 2015](../REFERENCES.md#hinton-2015)), and the number of features fixes ours. If dividing is good, is dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how
+# many of ten keys stay in play?
+#
+# - **a** about 1.5
+# - **b** about 7
+# - **c** about 9.9
+
+# %%
+guess_in_play = None  # "a", "b" or "c"
+
+# %%
+for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
+    print(f"divided by {name:9} {sharpness(64, scale)[1]:5.2f} keys in play")
+
+# %%
+predict.divided_by_d_k(guess_in_play)
+
+# %% [markdown]
+# Too sharp, right, too pale. A pale row keeps its slope. But whatever the query is, its output is nearly the plain average of
+# the values.
+#
+# The slider of notebooks [[start_here]] and [[by_hand]] moved the divisor alone; here are both knobs. **Try.** Set *features
+# $d_k$* to 1024: one key takes all. Which divisor brings the row back?
+
+# %% jupyter={"source_hidden": true}
+q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query
+
+
+def with_knobs(d_k, divided_by):
+    scores = q[:1, :d_k] @ k[:, :d_k].T  # (1, n_k)
+    return {"weights of one query": al.softmax(scores / np.sqrt(divided_by))}
+
+
+knobs = {"d_k": [1, 4, 16, 64, 256, 1024]}
+knobs["divide by √d_k, d_k ="] = knobs["d_k"]
+live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Set *divide by $\sqrt{d_k}$, $d_k$ =* to 1024, too. Features spread the scores by $\sqrt{d_k}$, and the divisor takes that away.
+# Where both sliders say the same number, the scores spread by about 1. With more features another key may win.
+#
+# </details>
+
+# %% [markdown]
+# ## 4 · Where does it start to matter?
+#
+# Take random queries with ten keys each. What share of the typical slope is left without the division?
+
+
+# %% jupyter={"source_hidden": true}
+def typical_slope(d_k, scale, n):
+    r = np.random.default_rng(0)
+    q, k = r.normal(size=(2, 2000 // n, n, d_k))  # n queries and n keys at a time
+    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
+    return np.median((w * (1 - w)).mean(axis=-1))
+
+
+def slope_left(d_k, n=10):
+    return typical_slope(d_k, 1, n) / typical_slope(d_k, d_k**-0.5, n)
+
+
+# %% tags=["slide"] says="The division keeps"
+d_ks = (3, 8, 16, 32, 64, 128)
+left = [f"{slope_left(d_k):.2f}" for d_k in d_ks]
+plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *left)])
+
+# %% [markdown]
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
+# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
+# to a tenth at 64. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it elsewhere.
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# **Typical** is the median over 2000 queries of the mean slope over the keys. With fewer keys the slope is lost at a smaller
+# $d_k$, and with more keys at a larger one (*Appendix*).
+#
+# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the
+# division (*Appendix*). On the query it is the same, 1.18 and 1.16, because the division itself makes that one 8 times smaller.
+# Nor does this show that a head without the division cannot learn. $W_Q$ could learn the divisor, and Adam, the method
+# of notebook [[pytorch_module]], divides the usual size of a gradient away. Gemma 4 brings queries and keys to one size by a
+# norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)).
+#
+# </details>
+
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
@@ -428,14 +432,34 @@ verdict
 #
 # </details>
 #
-# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$; divided by $\sqrt{d_k}$ it has
-# variance 1, so a row starts neither sharp nor pale, on the slope of softmax. With ten keys the typical slope without the division is half at
-# $d_k = 16$ and a tenth at 64. Next: [[[pytorch_module]] PyTorch module]([[pytorch_module.ipynb]]), where a head learns.
+# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Divided by $\sqrt{d_k}$ it has
+# variance 1, so a row starts neither sharp nor pale, on the slope of softmax. Next: [[[pytorch_module]] PyTorch module]([[pytorch_module.ipynb]]), where a head learns.
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
-# A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook [[pytorch_module]] has the formula), and
+# ### The slope that is left, with fewer keys and with more
+
+# %%
+rows = [(n, *(f"{slope_left(d_k, n):.2f}" for d_k in d_ks)) for n in (3, 10, 100, 1000)]
+plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
+
+# %% [markdown]
+# ### The division elsewhere
+
+# %%
+q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
+scores = q @ k.T / 64**0.5
+for name, other in (
+    ("the query divided", q / 64**0.5 @ k.T),
+    ("both, by the root of the root", q / 64**0.25 @ (k / 64**0.25).T),
+):
+    print(f"{name}: the same scores? {np.allclose(scores, other, rtol=0, atol=1e-12)}")
+
+# %% [markdown]
+# ### From slope to gradient
+#
+# A random gradient arrives at each output. Softmax passes it on to the scores (notebook [[pytorch_module]] has the formula), and
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
 
 

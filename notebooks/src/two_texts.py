@@ -65,8 +65,9 @@ _ = ax.set_title("Each digit but the 9, and the letter at which a head looks mos
 _ = ax.axis("off")
 
 # %% [markdown]
-# One arrow runs from a 9 to a 1. Every year here begins with 19 or 20, so its second digit tells the first one, too.
-#
+# One arrow runs from a 9 to a 1: every year begins with 19 or 20.
+
+# %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.
@@ -719,11 +720,18 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, write `TRAIN = True` and run all cells again. Which of the figures in the text hold for your model? (With two
-#    other seeds: what is said of sharp and pale weights, and 0.99 or more of the dates right. Which head reads what does not.)
+# 1. With torch, write `TRAIN = True` and run all cells again. Which of the figures in the text hold for your model?
 # 2. Write a date in a way that no training text had: `dates.translate(model, ["1985 Nov 25"])[0]`. And
-#    *25 Novomber 1985*, or *25 Movember 1985*? (The month is right, but it takes the 25 for a year and the 19 for a day,
-#    2025-11-19: in training the year stood last. Novomber is read as November, Movember as January.)
+#    *25 Novomber 1985*, or *25 Movember 1985*?
+#
+# <details><summary>Answers</summary>
+#
+# 1. With two other seeds: what is said of sharp and pale weights, and 0.99 or more of the dates right. Which head reads what does
+#    not.
+# 2. 2025-11-19. The month is right, but 25 is read as the year and 19 as the day: in training the year stood last. Novomber is read
+#    as November, Movember as January.
+#
+# </details>
 #
 # **Remember.** Between two texts the queries come from what is written, keys and values from what is read. The mask says which letters there
 # are; a triangle has no place there. Such a map is an alignment that one can read. Whether a letter was needed, a change of that letter says,

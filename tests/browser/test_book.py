@@ -216,7 +216,7 @@ def test_next_leads_through_the_notebooks_in_order(new_page, book):
 def test_figures_take_the_colours_of_the_theme(new_page, book):
     page, _ = opened(new_page, book, find_notebook("start_here").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
-    words = page.locator(".attnlib-figure [class=attnlib-halo]").first
+    words = page.locator(".attnlib-figure [class=attnlib-word]").first
     inks = [words.evaluate("ask.ink")]
     while body.get_attribute("data-theme") != "dark":  # auto, light and dark take turns
         toggle.click()

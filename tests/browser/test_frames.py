@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from front_end import prepared
-from views import KEYS, QUERIES, TEXT, TOKENS, attend, both_maps, one_row, stops, ways
+from views import KEYS, QUERIES, TEXT, TOKENS, attend, both_maps, one_row, stops, two_sentences, ways
 
 import attnlib as al
 import attnlib.examples
@@ -23,6 +23,7 @@ VIEWS = {
     "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
+    "head_arrows": lambda: live.head_arrows(two_sentences(), ("a", "<b>")),
     "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
     "maps": lambda: both_maps(row=4),
     "sentence": lambda: live.sentence(attend, 'a <b> & "c" d\'s'),

@@ -26,6 +26,11 @@ QUESTIONS = (
         b="The variances of 64 products add up to 64, and the standard deviation is the root of that.",
         c="64 is the variance, the mean of the squares.",
     ),
+    Question("raised_by_a_tenth", right="c", tempting="a").because(
+        a="That would be one for one. The weight is nearly 1 already, and little is left for it to take.",
+        b="The slope at a lead of 8 is 0.0003352, and a tenth of a point gains about a tenth of that.",
+        c="The slope there is w (1 - w) = 0.0003352, and a tenth of a point gains about a tenth of that: 0.000032.",
+    ),
     Question("divided_by_d_k", right="c", tempting="b").because(
         a="That is without any division.",
         b="That is with the root. Divided by d_k, the scores have the variance 1/64 and not 1.",
