@@ -362,7 +362,7 @@
     if (removed() && !pointed) {
       const before = asTrained().next[0], after = said().next?.find(([token]) => token === before[0])?.[1];
       const sure = said().next ? (after === undefined ? `${wordOf(before[0])} is not among its first five words` : `${wordOf(before[0])} gets ${pct(after)}`) : "the model reads again";
-      return `Layer ${layer + 1}, head ${head + 1} is removed: ${sure}, as trained ${pct(before[1])}. Another square is removed instead.`;
+      return `Layer ${layer + 1}, head ${head + 1} is removed: ${sure}, as trained ${pct(before[1])}. Choose another square to remove that head instead.`;
     }
     if (!state.query) return `Layer ${layer + 1}, head ${head + 1}: ${looks} has only itself to look at.`;
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
