@@ -93,6 +93,7 @@ class Predict:
     symmetric: Question
     cube: Question
     score_std: Question
+    raised_by_a_tenth: Question
     divided_by_d_k: Question
     equal_weights: Question
     square_weight: Question

@@ -58,7 +58,8 @@ def keep(answer):
         return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
     exercise = EXERCISES[name]
     if not exercise.kept:
-        return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
+        used = ", ".join(other.heading for other in KEPT.values())
+        return Note(f"Nothing is kept: no later notebook uses {exercise.heading}. Those that are used again: {used}.")
     try:
         text = source_with_needs(answer, exercise)
     except Unkeepable as error:
@@ -93,7 +94,7 @@ def load(name):
         print(note)
     else:
         exercise = KEPT[name]
-        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
+        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with exercise {exercise.heading}, and mine.keep.")
     return thing
 
 
@@ -190,7 +191,9 @@ def source_with_needs(answer, exercise):
     """Return the text of a file that defines the answer under its kept name, and all that it needs."""
     imports, parts = {}, {}
     _collect(answer, imports, parts)
-    text = "\n".join([f'"""Kept by mine.keep: it passes check.{exercise.name}."""', "", *sorted(imports.values())])
+    text = "\n".join(
+        [f'"""Kept by mine.keep: it passes the check of exercise {exercise.heading}."""', "", *sorted(imports.values())]
+    )
     text = text.rstrip() + "\n\n" + "\n\n".join(source for _, source in parts.values()) + "\n"
     alias = answer.__name__ != exercise.kept.name
     return text + f"\n{exercise.kept.name} = {answer.__name__}\n" * alias

@@ -186,7 +186,7 @@ def test_an_older_file_stays(cells, folder):
         ),
         (
             "my_attention = lambda q, k: q @ k.swapaxes(-1, -2)\nverdict = check.attention_scores(my_attention)",
-            "no later notebook uses attention_scores",
+            "no later notebook uses 2.2 · Scores",
         ),
     ],
 )
@@ -230,7 +230,7 @@ def test_without_a_file_the_series_own_stands_in(folder, capsys):
     assert mine.load("plain_attention") is al.scaled_dot_product_attention
     assert capsys.readouterr().out == (
         "plain_attention: ours (attnlib.scaled_dot_product_attention).\n"
-        "Yours comes with check.scaled_dot_product_attention and mine.keep.\n"
+        "Yours comes with exercise 2.3 · Attention, and mine.keep.\n"
     )
     with pytest.raises(
         ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of .*'plain_attention', "

@@ -10,7 +10,7 @@ from lessons import three_right
 import attnlib as al
 from attncourse import EXERCISES, check
 from attncourse.engine import describe, verdict
-from attncourse.lessons import by_hand, vectorized
+from attncourse.lessons import by_hand, multi_head, vectorized
 from attnlib.examples import SENTENCE
 
 PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
@@ -99,3 +99,17 @@ def test_hints_open_one_after_the_other():
     assert "<details" in check.scores_of_she(None)._repr_html_()
     assert "<details" not in check.scores_of_she([5, 0, 3, 2])._repr_html_()
     assert "<details" not in verdict.Verdict("mine", "wrong", "")._repr_html_()
+
+
+def test_the_sentences_of_two_heads_say_what_the_numbers_are():
+    layer = three_right("multi_head_attention")[0]
+    assert cells(multi_head.payoffs.two_names(layer))[1][1:] == ["1.064", "-1.278"]
+    no_gradient = cells(multi_head.payoffs.gradients(lambda *args: (np.array([0, 1, 0, 0]),)))
+    assert [row[1] for row in no_gradient][:2] == ["✓ gradient reached", "no gradient"]
+
+
+def test_a_wrong_number_stands_in_a_frame_and_the_right_one_nowhere():
+    told = check.scores_of_she([5, 0, 3, 1])
+    assert cells(told.picture) == [["yours", "5", "0", "3", "1"]]
+    assert re.findall("outline.*?>(.*?)<", told.picture) == ["1"]
+    assert check.uniform_divisor(7).picture == ""  # a single number

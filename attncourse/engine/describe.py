@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnlib.colours import KEY
+
 from .compare import RIGHT, close
+from .pictures import table
 from .probes import DEAD
 from .run import TIME_LIMIT, read_from_notebook
 from .sandbox import TimeUp, time_limit
@@ -127,7 +130,8 @@ def wrong(exercise, answer, difference, mistakes, located, remark=""):
     else:
         text, arrays = _difference(exercise, difference)
         if not exercise.answer_is_code and ", expected" in text and difference.yours.shape == difference.expected.shape:
-            text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
+            text = text[: text.rindex(", expected")] + "."  # the expected numbers are the whole solution
+            arrays = {"picture": _row_of(difference)} if difference.yours.ndim == 1 else {}
             if not mistakes and _may_be_rounded(difference.yours, difference.expected):
                 text += " That is close. If you have rounded, give more digits."
         if stage and (exercise.reveal or detail):  # an exercise about one step has no other
@@ -195,6 +199,14 @@ def _difference(exercise, difference):
     if x.size == 1:
         return text, {}
     return text, {"yours": matrix_around(x, index), "expected": matrix_around(y, index)}
+
+
+def _row_of(difference):
+    """Draw a row of numbers as handed in, the first that differs in a frame."""
+    cells = [_entry(x) for x in difference.yours]
+    (at,) = difference.index
+    cells[at] = f'<span style="outline:2px solid {KEY};padding:1px 6px">{cells[at]}</span>'
+    return table([["yours", *cells]])
 
 
 def _entry(x):

@@ -86,7 +86,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # With the model, a result that agrees with the stored one to 0.002 is printed with the stored digits, because the last digit
-# differs between processors. *Controls*
+# differs between processors. *Appendix*
 # says which version of `transformers` computed the bars above and the vectors of section 3.
 #
 # </details>
@@ -313,7 +313,7 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 # Would a word with only one meaning score as well? We tested the *the* before each bank and the full stop. *The* scores 5 of 6
 # and the full stop 3 of 6, where guessing gives 2.4. So this count does not tell whether a vector has found a sense or
 # only its sentence. The groups also overlap: one pair of different senses has a cosine of 0.85, one pair of the same sense
-# 0.84. *Controls* has the numbers.
+# 0.84. *Appendix* has the numbers.
 #
 # </details>
 
@@ -537,7 +537,7 @@ predict.named_head(guess_named_head)
 #
 # Near the middle, ranks mean little. Ranks 6, 7 and 8 of layer 4 belong to costs of 2.3, 2.3 and 2.0, and each may be off by
 # 0.3 to 0.5 with other sentences. A rank among all 72 heads would mostly tell the layer: layer 6, next to the sentence vector,
-# holds the first twelve. *Controls* has the numbers.
+# holds the first twelve. *Appendix* has the numbers.
 #
 # </details>
 
@@ -709,7 +709,7 @@ plot.table(names, rows)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels.
-# *Controls* has all 34 heads that park: forbidding `[CLS]` costs more than the head's absence in 33, and at the old length
+# *Appendix* has all 34 heads that park: forbidding `[CLS]` costs more than the head's absence in 33, and at the old length
 # at most 0.2 in any. The freed weight of L5H6 goes to words and the full stop, hardly to `[SEP]`. One explanation of parking is
 # that weights must sum to 1 and have to go somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al.
 # 2023](../REFERENCES.md#xiao-2023)).
@@ -815,7 +815,7 @@ for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Another way of reading the vectors might tell them apart. Where L4H2 misses the old man, L3H5 finds him, with 0.81.
-# *Controls* has the numbers.
+# *Appendix* has the numbers.
 #
 # </details>
 
@@ -942,7 +942,7 @@ for d_k in (2, 16, 32, 64, 384, 512):
 #
 # ## Exercises
 #
-# The checks need no model. Each names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
+# The checks need no model.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[divisor_repair]] · Mend it by a number
@@ -1063,7 +1063,7 @@ verdict
 # head]([[program_a_head.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # **Six banks.** Two tokens that have only one meaning, the *the* before each bank and the full stop:
 

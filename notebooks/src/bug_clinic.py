@@ -646,8 +646,7 @@ print(len(report), "probes, of them wrong:", report.wrong)
 print(*patients.struck(future))
 
 # %% [markdown]
-# `diagnose` is allowed, and finds where a bug shows: patients 2 and 3 get the same report. `verdict.hint()` gives hints,
-# one at each call.
+# `diagnose` is allowed, and finds where a bug shows: patients 2 and 3 get the same report.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[name_bug_1]] · A first patient
@@ -857,7 +856,7 @@ verdict
 # probe as a test, with a tolerance. Next: [[[train_and_look]] train and look]([[train_and_look.ipynb]]).
 
 # %% [markdown] tags=["predict"]
-# ## Controls
+# ## Appendix: checks
 #
 # ### Dropout: a mask by chance
 #

@@ -106,6 +106,9 @@ print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
 for word, token in zip(WORDS, x):
     print(f"{word:5}", *(f"{number:8}" for number in token))
 
+# %% [markdown] tags=["predict"]
+# **Predict.** By likeness, with whom does *she* score highest?
+
 # %% tags=["slide"]
 she = 3  # words are counted from 0, as Python counts
 for word, token in zip(WORDS, x):
@@ -132,8 +135,7 @@ for word, token in zip(WORDS, x):
 # | $d_v$ | features of a value | 2 |
 #
 # Three matrices, set by hand for this sentence: each row belongs to a feature of the word that goes in, and each column to a
-# number that comes out. To take a word times a matrix, multiply each row by its feature, and add up. For *she* that is the sum
-# of the filled rows.
+# number that comes out. To take a word times a matrix, multiply each row by its feature, and add up.
 
 
 # %%
@@ -145,6 +147,10 @@ W_V = [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]  # (d_in, d_v)
 def vector_times_matrix(vector, matrix):
     columns = len(matrix[0])
     return [sum(v * row[c] for v, row in zip(vector, matrix)) for c in range(columns)]
+
+
+# %% [markdown] tags=["predict"]
+# **Predict.** *She* is female and a pronoun. Read her query off the matrix $W_Q$: which three numbers?
 
 
 # %% jupyter={"source_hidden": true}
@@ -184,14 +190,14 @@ title = "she, times three matrices (an empty box is 0)"
 _ = ax.set(xlim=(-2.7, 12.6), ylim=(-7.9, 2), title=title), ax.axis("off")
 
 # %% [markdown]
-# Her query says: I look for a name, if possible a female one. Her key says: I can be found as female. Her value is zeros,
+# Her two features fill two rows of each matrix, and the sums of these rows stand below: her query, her key and her value. Her
+# query says: I look for a name, if possible a female one. Her key says: I can be found as female. Her value is zeros,
 # because she has nothing to give yet. A model learns its matrices, and nobody names its features.
 #
 # ## Step 2 · One key, then all keys
 #
 # There are five exercises along the way. Write your answer into the first cell, then run it and the cell below it. The verdict
-# names the mistake if it knows it. Stuck? Run `verdict.hint()` in a cell of your own (the + of the toolbar makes one): each
-# call goes one step further. The solution is folded below.
+# names the mistake if it knows it, and has hints. The solution is folded below.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[key_of_anna]] · A key
@@ -227,8 +233,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # ## Step 3 · Scores: one query against every key
 #
 # Here is the way of *she* in one picture. Each exercise that you solve fills a part of it, and so does each button. Click a
-# number to see how it was made. The slider is for *Dividing by $\sqrt{d_k}$* below; until
-# then it divides by 1.
+# number to see how it was made. Leave the slider at 1 for now: step 6 is about it.
 
 # %% jupyter={"source_hidden": true}
 her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
@@ -492,9 +497,16 @@ for word, row in zip(WORDS, after):
 #
 # ## See it · Too sharp, right, too pale
 #
-# Here is the whole way once more. **Move the slider**: it changes the divisor, and everything below the scores follows. At
-# the left end Anna gets 0.980, and at the right end nobody gets more than 0.333. The scores stay, so Anna is always first.
+# Here is the whole way once more. The slider changes the divisor, and everything below the scores follows.
+#
+# **Try.** Move the slider to both ends. How sure is *she* of Anna at each? Can another word come first?
+#
+# <details><summary>Answer</summary>
+#
+# At the left end Anna gets 0.980, and at the right end nobody gets more than 0.333. The scores stay, so Anna is always first.
 # Here the division only weakens a right answer. What it is good for comes in notebook [[scaling]].
+#
+# </details>
 
 # %%
 live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
@@ -541,9 +553,10 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 # %% [markdown]
 # ## Try it
 #
-# The checks still expect the original numbers.
+# Change the numbers in the cell above where they stand, choose *Run All Cells*, and look at the weights of step 6. (The checks
+# still expect the original numbers.)
 #
-# 1. Make Ben female: `x[2] = [1, 0, 1, 0, 0, -2]`. Who is *she* now?
+# 1. Make Ben female: in `x`, his row becomes `[1, 0, 1, 0, 0, -2]`. Who is *she* now?
 # 2. Let *saw* give 2 at *verb*: which matrix must change? Does any other have to?
 # 3. Give `W_Q` a fourth column. Which line complains, and why?
 
@@ -561,11 +574,11 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 # gives. Next: [[[vectorized]] vectorized]([[vectorized.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # ### The same steps with the numbers of a well-known text
 #
-# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features.
+# Karim's *Illustrated: Self-Attention* ([source](../REFERENCES.md#s3)) computes three tokens of four features.
 
 # %%
 text_x, *matrices = (matrix.astype(int).tolist() for matrix in KARIM)
@@ -588,7 +601,7 @@ for row in zip(*attention(*text)):
 # %% [markdown]
 # ### What rounding does
 #
-# S3 rounds the weights before it mixes: softmax(2, 4, 4) becomes (0, 0.5, 0.5). This moves the second number of its first output
+# Karim's text rounds the weights before it mixes: softmax(2, 4, 4) becomes (0, 0.5, 0.5). This moves the second number of its first output
 # by 0.317. The 0.0634 of $v_1$, whose second number is 2, went in halves to $v_2$ and $v_3$, which have 8 and 6 there:
 # $0.0317 \cdot 8 + 0.0317 \cdot 6 - 0.0634 \cdot 2 = 0.317$. Round when you print, never before.
 
@@ -605,7 +618,8 @@ print(f"largest error: {max(abs(a - b) for a, b in pairs):.3f}")
 # The dot product grows where query and key have the same sign, shrinks where signs differ, and grows with their norms.
 # Before it became the standard, *additive* attention was common ([Bahdanau et al.
 # 2014](../REFERENCES.md#bahdanau-2014)): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$, here with $W_1 = W_2$ the identity
-# and $u$ all ones. The *cosine* ([Graves et al. 2014](../REFERENCES.md#graves-2014)) takes the norms out.
+# and $u$ all ones. The *cosine* ([Graves et al. 2014](../REFERENCES.md#graves-2014)) takes the norms out. Here they are for the
+# first query of Karim's example and its three keys.
 
 
 # %%
@@ -625,14 +639,14 @@ print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-
 print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
 print("ten times the key:", dot([2, -1], [20, -10]))
 for name, score in score_functions.items():
-    row = [score(text[0][0], key) for key in text[1]]  # the first query of S3
+    row = [score(text[0][0], key) for key in text[1]]
     told = "  ".join(f"{s:5.2f}" for s in row)
     shares = "  ".join(f"{w:.2f}" for w in softmax(row))
     print(f"{name + ':':<20}scores {told}   weights {shares}")
 print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])))
 
 # %% [markdown]
-# Only the cosine prefers the first key of S3: in the dot product the others win by their norm. Cosines lie between -1 and 1, so
+# By the cosine the first key fits best. By the dot product the other two do, because they are longer. Cosines lie between -1 and 1, so
 # as scores they leave at most $e^2 = 7.4$ times as much weight to one key as to another.
 #
 # ### Does one key get more with more features?

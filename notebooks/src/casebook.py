@@ -605,7 +605,7 @@ for state, module in zip(("broken", "fixed "), twins("case_25")):
 #
 # ### Cases 24, 26, 27, 28 · Told in earlier notebooks
 #
-# [Notebook [[scaling]]]([[scaling.ipynb]]) has 26 under *Controls*, and [[[pytorch_module]]]([[pytorch_module.ipynb]]) has 24 and 28 there, 27 in section 3.
+# [Notebook [[scaling]]]([[scaling.ipynb]]) has 26 under *Appendix*, and [[[pytorch_module]]]([[pytorch_module.ipynb]]) has 24 and 28 there, 27 in section 3.
 #
 # | you see | measured | fix |
 # |---|---|---|

@@ -371,7 +371,7 @@ plot.table(
 # %% [markdown]
 # One more key brings the loss from 6.90 to 4.22. Is it a place for weight, as [Xiao et al. 2023](../REFERENCES.md#xiao-2023)
 # say, or does its value count? *Silent* keeps its score and sets its value to 0 where the window has passed it: about half of the gain is
-# the place, and half comes with the value. (On two other texts the place is 28 to 61 %: *Controls*.) The
+# the place, and half comes with the value. (On two other texts the place is 28 to 61 %: *Appendix*.) The
 # second token in its place, or one more near one, brings 0.4 at most, three more first ones next to nothing.
 
 # %% [markdown] tags=["exercise"]
@@ -529,7 +529,7 @@ verdict
 # The copying heads do not wake whenever a token has been read before: on six names, read six times, they park 0.61. Nor need any
 # token stand twice. Thirteen words in three spellings, such as *river*, *River* and *myRiver*, share no token, and there the heads
 # park 0.49. The first token alone would mislead you. If you count from *one* to *ten*, it gets 0.42, but *two* is a second place to
-# park. *Controls* has all ten prompts.
+# park. *Appendix* has all ten prompts.
 #
 # </details>
 
@@ -587,7 +587,7 @@ for stop, blank in zip(smollm.recorded("sharpness"), smollm.recorded("blanks")):
 # Next: [[[long_texts]], long texts]([[long_texts.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # The prompts of [[waking_prompt]]. *Read before* is the share of tokens that stand earlier in the prompt, *copied* the weight on the token
 # that followed the same token earlier. *Parked* counts all places to park.

@@ -199,7 +199,7 @@ predict.scale_per_feature(guess_scale)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # In 4 bits the ways lie close together. Stored in 16 bits, the scales themselves move a loss: in 4 bits by up to 0.11, in 3 bits by up
-# to 0.20, in 2 bits by more than 1 (*Controls*). What is said of 3 and 2 bits holds with both. Stripes are not all of it: keys per
+# to 0.20, in 2 bits by more than 1 (*Appendix*). What is said of 3 and 2 bits holds with both. Stripes are not all of it: keys per
 # feature also do better than keys whose stripes are taken away (section 3).
 #
 # </details>
@@ -663,7 +663,7 @@ if speaker:
 # Next: [[[casebook]], the casebook]([[casebook.ipynb]]), to look things up.
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # By how much a loss moves if scales are stored in 16 bits, as bytes are counted, over the three texts and the four ways of section 2:
 

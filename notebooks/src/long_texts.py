@@ -203,7 +203,7 @@ print(f"moved without a mask: {unmasked:,}   {all_moved / unmasked:.1f} times")
 # %% [markdown]
 # A tile holds 49,408 numbers at any length. About half of the factor 7.7 comes from the skipped tiles. Moving less is why tiles are
 # also faster, on processors where memory is what one waits for ([Dao et al. 2022](../REFERENCES.md#dao-2022)). In NumPy
-# they are about as fast as a map that wastes nothing, until tiles are skipped: the skipping gains, not the cutting (*Controls*). The memory
+# they are about as fast as a map that wastes nothing, until tiles are skipped: the skipping gains, not the cutting (*Appendix*). The memory
 # can be measured anywhere. By what does each column grow if $n$ doubles?
 
 
@@ -444,15 +444,12 @@ for d_k in (4, 16, 64):
 # These are fresh vectors; training can make $W_Q$ larger and a head sharper. By the sum the needle should have 0.10 at $d_k = 64$
 # and 16,384 keys, and the table says 0.19, because longer queries have needles with higher scores. Of the 64 queries 44 lean
 # towards the outlier. Ten times as long, it gets 0.29 of their weight on average, but less than 0.08 from half of them
-# (*Controls*).
+# (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## Exercises
-#
-# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
 # NumPy only.
 
@@ -643,7 +640,7 @@ print(f"on Alice the logits differ by at most {off:.3f}")
 # Next: [[[two_texts]], two texts]([[two_texts.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # What the folds and the view say, in numbers.
 

@@ -224,7 +224,7 @@ plot.table(["seed", "whole", *names], lines)
 #
 # In seed 0, which is the model here, agreement is still 0.81 without the subject, and 0.40 when *that* is forbidden, too:
 # *that* has looked at the word before it in layer 1 and kept its number. Switch head 3 of layer 2 off, and
-# it is a half, so no other head tells the number. *Controls* has the numbers.
+# it is a half, so no other head tells the number. *Appendix* has the numbers.
 #
 # </details>
 
@@ -262,7 +262,7 @@ for d_k in (1, 8, 64, 512):
 # The model has a learned vector for each position. Trained without these vectors (**NoPE**, *no positional encoding*), it writes
 # nearly as well, though in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order. Each position sees a
 # set of words of its own: at *cats* no *that* has come yet. One layer averages over its set in any order. A second layer can
-# tell, because its keys carry what the first layer made of *their* pasts, and those differ. *Controls* has the numbers.
+# tell, because its keys carry what the first layer made of *their* pasts, and those differ. *Appendix* has the numbers.
 #
 # </details>
 
@@ -467,7 +467,7 @@ print("one, shared:", in_turn([model.caches()] * 2))
 # In the stale cache a verb no longer comes next: *the* does, as if *see* waited for a noun. With one cache the two texts mix. So
 # make a new one for each prompt.
 #
-# `diagnose` of notebook [[bug_clinic]] makes these tests for any torch module with a cache. *Controls* lets it examine three decoders.
+# `diagnose` of notebook [[bug_clinic]] makes these tests for any torch module with a cache. *Appendix* lets it examine three decoders.
 #
 # ## 6 · What it costs
 #
@@ -594,7 +594,7 @@ for width in (3, 4, 5, 6, 7):
 #
 # Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
 # ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
-# five. Why, notebook [[it_speaks]] asks of a real model. *Controls* has the numbers.
+# five. Why, notebook [[it_speaks]] asks of a real model. *Appendix* has the numbers.
 #
 # </details>
 
@@ -708,7 +708,7 @@ plot.table(names, rows)
 # %% [markdown]
 # ## Exercises
 #
-# Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call. After a green check
+# After a green check
 # `mine.keep` keeps [[grouped_attention]] and [[decode_step]] for notebook [[it_speaks]], where a real model calls them. They use your `attention`.
 
 # %%
@@ -913,7 +913,7 @@ verdict
 # Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # What the folds above say, in numbers. First section 2: the 288 beginnings in the corpus, every head of layer 2 with more than
 # 0.9 on the subject in five trainings, and the model of seed 0 with edges forbidden.

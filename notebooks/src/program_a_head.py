@@ -154,7 +154,6 @@ two_numbers
 # scores, for looking only. Then run the check, which tries your head on convoys that you have not seen. Unless a puzzle says
 # otherwise, each weight must be right to 0.01. Any matrices that do it are right. The solution is folded below. Where the text
 # goes on with *your* head, it takes that of the solution until yours passes.
-# Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 
 
 # %% jupyter={"source_hidden": true}

@@ -4,7 +4,7 @@
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
 # **Who gets the drink?** Guess. A real language model guesses, too, and you see where it looks. Then move the slider to
-# both ends. In a notebook the question appears when you press Shift + Enter; what $d_k$ means comes below.
+# both ends. (In a notebook, Shift + Enter brings up the question.)
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Then move"
 import numpy as np
@@ -25,17 +25,16 @@ who
 #
 # ## What you saw
 #
-# The model cuts the text into **tokens**. Here each token is a word or the comma. A token's first numbers come from a table
-# with one list of 576 numbers for each token that the model knows. Such a list is called a **vector**. So *to* starts with
-# the same vector in every sentence.
+# The model cuts the text into **tokens**, here words and the comma. A table gives each token a list of 576 numbers, its
+# **vector**. So *to* starts with the same vector in every sentence.
 #
 # Then 30 **layers** change all vectors, one layer after the other. Each layer has exactly one step in which a vector can take
 # something from other words. That step is **attention**. All other steps handle each word by itself, so whatever *to* knows
 # about Mary has come through attention.
 #
 # In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
-# of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. Click
-# another word. (In a running notebook, another head, too.) Heads that need nothing rest on the first word.
+# of layer 24, and say how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from
+# *Mary*. Click another word. (In a running notebook, another head, too.)
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
@@ -50,9 +49,9 @@ other_way
 #
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
-# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor alone (the lists still have 64
-# numbers), in all 270 heads or only in the one shown, *this head*; then the next word is not computed anew. A small divisor
-# leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly equal.
+# divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor. The lists keep their 64
+# numbers. A small divisor leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly
+# equal. The slider sets it for all 270 heads. (*this head* changes one alone, and the next word stays as it was.)
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -62,11 +61,10 @@ for stop in blank["stops"]:
     print(f"{stop['d_k']:4}   {looks:<20}  {word!r} {p:.2f}")
 
 # %% [markdown]
-# At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 *to* takes most from *Mary*, and the
-# model names her. At 256 the model still names her, with 0.48, although this head takes most from the second *John*. From 1024
-# on all words get nearly the same share, and no name is said. In one head alone, a divisor can never change which word comes
-# first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook [[scaling]] explains why we
-# divide.
+# At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 it takes most from *Mary*, and the
+# model names her. From 1024 on all words get nearly the same share, and no name is said. How can *When* overtake *Mary*? In
+# one head a division keeps the order of the scores. But the heads of earlier layers divide differently, too, so this head gets
+# other vectors. Notebook [[scaling]] explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -83,8 +81,7 @@ ax = plot.attention_heatmap(
 
 # %% [markdown] tags=["predict"]
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
-# a word from which it takes: columns are called **keys**. Read a row as a whole: it divides one unit of
-# attention. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
+# a word from which it takes: columns are called **keys**. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
 # [[masks]] is about that.
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
@@ -96,8 +93,9 @@ for word, total in list(zip(words, columns))[:4]:
     print(f"the column of {word:5} {total:.2f}")
 
 # %% [markdown]
-# Each row sums to 1, because each query divides one unit. A column has no such limit: many queries may take from one key. Here
-# most rows take most from *When*.
+# Each row sums to 1, because each query divides one unit of attention. A column has no such limit: many queries may take from one key. Why
+# *When*? A head must share out its whole unit. Where it needs nothing, most of that goes to the first word, in this head and in
+# many others. Notebook [[it_speaks]] tests what it does there.
 #
 # ## One row, from start to end
 #
@@ -116,8 +114,15 @@ whole_call
 
 # %% [markdown]
 # The query meets each key: multiply number by number, add up, and that is a score. The scores are divided by $\sqrt{64}$.
-# Softmax turns them into weights: take exp of each, and divide by the sum. The weights mix the values. Click a cell to see its
-# numbers.
+# Softmax turns them into weights: take exp of each, and divide by the sum. The weights mix the values.
+#
+# **Try.** Click a weight to see its numbers, then a cell of the output. Which word gives most towards *Mary*?
+#
+# <details><summary>Answer</summary>
+#
+# *Mary*: her value has 18.43 there, and times her weight of 0.689 that is 12.70. All words together give 12.9.
+#
+# </details>
 #
 # ## The vector plus what it takes
 #
@@ -151,10 +156,10 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
         print(f"  {told} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
-# Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds what it
-# takes, and the two part: one points to Mary, the other to John. On the way to the right name head 1 brings about a quarter in
-# the first sentence, and half in the second. The other eight heads bring the rest. The longest arrow of all nine is that of head
-# 4: notebook [[multi_head]] opens with what it says.
+# Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something
+# different in each. So the first *to* leaves towards *Mary*, and the second towards *John*. Head 1 covers about a quarter of the way
+# to the right name in the first sentence, and half of it in the second. The other eight heads cover the
+# rest. The longest arrow of all nine is that of head 4: notebook [[multi_head]] opens with what it says.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -177,7 +182,8 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # ## How to work
 #
 # Run a cell with Shift + Enter. What answers a *Predict* is hidden until you
-# run its cell. Change numbers as you like: *Restart Kernel* starts over. Folded code need not be read.
+# run its cell. Change numbers as you like: *Restart Kernel* starts over. Folded code need not be read. Some notebooks end with
+# *Appendix: checks*, which measures what the text claims. Nothing later needs it.
 #
 # ## The notebooks
 #
@@ -185,10 +191,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # |---|---|---|---|---|---|
 # <!-- series -->
 #
-# Minutes for exercises come on top. Part A of notebook [[program_a_head]] can be read after [[scaling]], part B
-# after [[masks]], part C after [[multi_head]].
-#
-# Three ways through:
+# Minutes for exercises come on top. Three ways through:
 #
 # | you have | read | exercises |
 # |---|---|---|
@@ -218,6 +221,7 @@ mine.progress()
 # | $d_k$, `d_k` | features of a query and of a key | $d_k$ | E (head_dim) | `c` |
 # | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `v` |
 # | $h$, `num_heads` | number of heads | $h$ | num_heads | `h` |
+# | `L4H2` | layer 4, head 2; both count from 1 | none | none | |
 # | $b$ | sequences in a batch | none | N | `b` |
 # | $Q$, $K$, $V$ | queries, keys, values, one per row | $Q, K, V$ | query, key, value | |
 # | $W_Q$, $W_K$, $W_V$, $W_O$ | projection matrices | $W^Q, W^K, W^V, W^O$ | in_proj_weight, out_proj | |

@@ -278,7 +278,7 @@ predict.beyond(guess_beyond)
 #
 # With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32
 # (`python -m bench training` measures them). A window hardly helps the learned vectors and the sinusoids (0.09 and 0.22), since
-# for them position 400 itself is new. *Controls* prints where the weight went. Of the head by hand: queries and keys of equal entries have a
+# for them position 400 itself is new. *Appendix* prints where the weight went. Of the head by hand: queries and keys of equal entries have a
 # mean of cosines as score, times 256. One position off, the mean is 0.966, and that costs 8.7; 6 or more positions back
 # it costs at least 67.
 #
@@ -554,9 +554,6 @@ for n in (64, 512):
 #
 # ## Exercises
 #
-# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
-#
 # NumPy only.
 
 # %% [markdown] tags=["exercise"]
@@ -688,7 +685,7 @@ verdict
 # And a layer of today is the one you built, with a few lines more. Next: [[[it_speaks]] it speaks]([[it_speaks.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # What the folds above say, in numbers.
 

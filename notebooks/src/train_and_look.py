@@ -274,7 +274,7 @@ print(f"it names a most frequent one of the other nine: {agree:.2f}")
 # same weight from every query. At 0 the head could not count the copies of its token at all, and a copy may be the answer. At
 # 0.07 against 0.11 its token weighs 0.21 if it stands there three times, about as much as another that stands there twice
 # (0.22): as if one of the three, itself, were taken away. Copies are not the only reason: on six tokens that are all different,
-# after 2000 steps, a position still gives itself more than a third of what it gives another. *Controls* has the weights of
+# after 2000 steps, a position still gives itself more than a third of what it gives another. *Appendix* has the weights of
 # copies.
 #
 # </details>
@@ -507,7 +507,7 @@ _ = ax.axis("off")
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Seeds 1 and 2 show the same, with our class and with the solution of exercise [[MultiHeadAttention]]. What counts is what the keys know: let each key be
-# made from the letter before it, and one layer with one head learns the task (*Controls*). The table of single layers is one rate's, 0.001:
+# made from the letter before it, and one layer with one head learns the task (*Appendix*). The table of single layers is one rate's, 0.001:
 # at half that rate twelve heads came to more than 0.95 in 1000 steps, from a third seed (a test of this series trains them). Olsson et al. mix each key with the one
 # before it, a *smeared key*, and see the same.
 #
@@ -797,7 +797,7 @@ predict.by_hand(guess_by_hand)
 # So two heads do it side by side, and two do it in two layers with a head each. What is depth for, then? A theorem
 # counts heads times features times bits ([Sanford et al. 2024](../REFERENCES.md#sanford-2024)): in one layer their product must grow
 # in proportion to the length; two layers get by with its logarithm. Twelve letters are too few for it to bite. The ruler works with
-# weights of a few millionths at twelve letters and a feature for each letter (*Controls*), and training did not find it. With two layers it
+# weights of a few millionths at twelve letters and a feature for each letter (*Appendix*), and training did not find it. With two layers it
 # found one head for each step: depth in place of width.
 
 # %% [markdown]
@@ -805,7 +805,7 @@ predict.by_hand(guess_by_hand)
 #
 # That earlier edition used another task: KRUBLEMAKRUB..., six to twelve letters repeated until 24 positions are full. It called the task
 # beyond a single layer, because one of width 32 did not learn it. Yet the answer always stands 5 to 11 places back, so two heads that
-# look at places alone are enough: one prefers the oldest of these, the other counts the last five letters against it. *Controls* sets
+# look at places alone are enough: one prefers the oldest of these, the other counts the last five letters against it. *Appendix* sets
 # them, and they are right on every sequence. What showed it was a search for a rule that does without what the story needs. So draw at
 # random whatever your story does not need; here, the jumps.
 #
@@ -813,8 +813,6 @@ predict.by_hand(guess_by_hand)
 
 # %% [markdown]
 # ## Exercises
-#
-# Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[bag_accuracy]] · What order is worth
@@ -905,7 +903,7 @@ verdict
 # [[[a_real_model]] a real model]([[a_real_model.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # Notebook [[a_real_model]] needs nothing of what follows: these are the runs behind the folds. All cells together take some seconds.
 #

@@ -285,7 +285,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Controls*). The class of exercise [[MultiHeadAttention]] and ours compute
+# Two more trainings, from other seeds, write 0.99 and 1.00 of the same 500 dates right (*Appendix*). The class of exercise [[MultiHeadAttention]] and ours compute
 # the same. Which head reads what differs from seed to seed.
 #
 # </details>
@@ -555,14 +555,14 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 #
 # The triangle here lies at the upper left. One at the lower right lets the last digit see all letters, so a date written digit by digit is
 # right all the same, and only training meets it. Four trainings at the rate 0.004 write 0.75 to 0.93 of the dates right, three at 0.01
-# write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Controls*).
+# write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## Exercises
 #
-# Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call. NumPy only.
+# NumPy only.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[cross_attention]] · From one text to another
@@ -738,7 +738,7 @@ verdict
 # and a count. Next: [[[less_to_keep]] less to keep]([[less_to_keep.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # ### Three trainings
 #

@@ -134,7 +134,7 @@ for d_k in (3, 2, 1):
     print("she: Anna {:.3f}, Ben {:.3f}".format(*call.weights[3, [0, 2]]))
 
 # %% [markdown]
-# Only $Q$ and $K^T$ change. The product sums $d_k$ away, so the shape of a map does not tell how large $d_k$ was. From 3 to 2
+# Only $Q$ and $K^T$ change. A score adds up $d_k$ products to one number, so the map of scores keeps its shape. From 3 to 2
 # only the divisor changes for *she*, because the *verb* of her query is 0. So Anna rises from 0.646 to 0.718. With *name* alone,
 # *she* cannot tell Anna from Ben.
 #
@@ -169,24 +169,27 @@ def attention(Q, K, V, axis=1, d=None):  # the same, with room for mistakes
     return weights @ V  # (n_q, d_v)
 
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Each 0.0000 is"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="An example does not"
 def off(Q, K, V):  # how far four mistakes move the output
     wrong = [attention(K, Q, V), attention(Q, K, V, axis=0)]
     wrong += [attention(Q, K, V, d=1), attention(Q, K, V, d=V.shape[1])]
     return [np.abs(w - attention(Q, K, V)).max() for w in wrong]
 
 
-names = ["example", "Q, K swapped", "softmax over queries", "no scale", "root of d_v"]
+names = ["Q, K swapped", "softmax over queries", "no scale", "root of d_v"]
 examples = {"sentence": SENTENCE, "KARIM": KARIM, "IDENTITY": IDENTITY}
 examples["ASYMMETRIC"] = ASYMMETRIC
-plot.table(names, [[n, *off(*e.project())] for n, e in examples.items()], places=4)
+for example, numbers in examples.items():
+    moved = off(*numbers.project())
+    missed = [name for name, by in zip(names, moved) if by < 0.0001]
+    print(f"{example:10} does not notice: {'; '.join(missed) or 'nothing'}")
 
 # %%
 predict.symmetric(guess_symmetric)
 
 # %% [markdown]
-# The table says how far each of four mistakes moves the output. Besides the swap there are a softmax down the columns, no
-# division, and a division by $\sqrt{d_v}$. Each 0.0000 is a mistake that nobody would notice. The scores of `KARIM` are
+# Besides the swap we tried a softmax down the columns, no division, and a division by $\sqrt{d_v}$. An example does not notice a
+# mistake that leaves its output as it is. The scores of `KARIM` are
 # symmetric by accident: mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
 # root of $d_v$ is the right root. In `IDENTITY`, all rows and all columns of exponentials have the same sum, so even a softmax
 # over the wrong axis leaves no trace.
@@ -230,8 +233,7 @@ for factor in (1, 31.6, 32):
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
 #
 # $e^{s_j} / \sum_l e^{s_l}$ does not change if you subtract the same number $m$ from every score, because the factor $e^{-m}$
-# cancels. Which $m$ makes sure that no exponent is above 0? Take one $m$ for each row, or for each column with `axis=0`: the
-# result sums to 1 along `axis`.
+# cancels. Which $m$ makes sure that no exponent is above 0? Each row needs an $m$ of its own. With `axis=0` it is each column.
 
 
 # %%
@@ -280,7 +282,7 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
     _ = ax.imshow(np.dstack([fill, 255 * (row >= 0)]).astype(np.uint8))
     for i, j in np.argwhere(row >= 0):
         _ = ax.text(
-            j, i, f"{row[i, j]:.0f}", ha="center", va="center", size=8.5, gid="value"
+            j, i, f"{row[i, j]:.0f}", ha="center", va="center", size=11, gid="value"
         )
     _ = ax.set(xticks=[], yticks=[], frame_on=False)
     _ = ax.set_title(f"{title} {x.shape}", fontsize=10)
@@ -289,7 +291,7 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
 # %% jupyter={"source_hidden": true}
 numbered = np.arange(24).reshape(2, 3, 4)  # (b, n_k, d_k)
 options = {"width_ratios": [9, 7, 11], "gridspec_kw": {"wspace": 0.12}}
-_, axes = plot.subplots(1, 3, figsize=(5.8, 1.6), **options)
+_, axes = plot.subplots(1, 3, figsize=(7.8, 2.1), **options)
 blocks(axes[0], numbered, "K")
 blocks(axes[1], np.swapaxes(numbered, -1, -2), "swapaxes")
 blocks(axes[2], numbered.T, "K.T")
@@ -410,7 +412,7 @@ mine.keep(my_attention)
 # The projections treat each token by itself, so their multiplications grow like $n$. Scores and weights have a number for each
 # *pair* of tokens, so they grow like $n^2$. Take the head of notebook [[start_here]], with $d_{in}$ = 576 and $d_k$ = $d_v$ = 64. Up to 864
 # tokens the projections cost more, and then the pairs. From 1,000 tokens to 10,000, all multiplications together become 58
-# times as many. A map of 10,000 tokens in float32 takes 400 MB. The cell is under *Controls*.
+# times as many. A map of 10,000 tokens in float32 takes 400 MB. The cell is under *Appendix*.
 #
 # </details>
 
@@ -429,10 +431,10 @@ mine.keep(my_attention)
 # %% [markdown] tags=["remember"]
 # **Remember.** Attention is $\text{softmax}(QK^T / \sqrt{d_k})\,V$: compare, scale, softmax over the keys, mix the values. Subtract
 # the row maximum before `exp`. Count axes from the end, and ask of every test which mistake it would catch. Next: [[[scaling]] scaling]([[scaling.ipynb]]).
-# An optional exercise, [[example_that_tells]], stands after *Controls*.
+# An optional exercise, [[example_that_tells]], stands after *Appendix*.
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # The numbers of the two texts, and those of the fold-out boxes: is the symmetry of `KARIM` forced, do random examples catch all four
 # mistakes, and what does a longer text cost?

@@ -16,7 +16,7 @@ _WANTED = np.stack([_OPPOSITE, _BESIDE / 2])  # (h, n_q, n_k)
 _DEALT = [*range(0, 8, 2), *range(1, 8, 2)]  # the features that every other column gives to a head
 
 
-def _maps(W_Q):
+def job_maps(W_Q):
     q, k = heads.split_heads(W_Q, 2), heads.split_heads(_KEYS, 2)
     return core.attention_trace(q, k, k).weights
 
@@ -51,11 +51,11 @@ def judge_jobs(result):
             f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_1, head_2]), each of them (4, 4)."
         )
     W_Q = W_Q.astype(np.float64)
-    maps = _maps(W_Q)
+    maps = job_maps(W_Q)
     if _near(maps).all():
         return RIGHT, ""
     for id, repair in REPAIRS.items():
-        if _near(_maps(repair(W_Q))).all():
+        if _near(job_maps(repair(W_Q))).all():
             too_small = id == "scores_too_small"
             return id, _farthest(maps) if too_small else "With that mended, both heads do their job."
     head, token = np.argwhere(~_near(maps).all(axis=-1))[0]
