@@ -98,7 +98,7 @@ def same(shown, weights):
 def choose(page, sentence):
     turn(page, OWN_SENTENCE)
     page.locator("#ours").select_option(sentence)
-    page.wait_for_function(f"document.querySelector('#ours').value === '{sentence}'")
+    page.wait_for_function("id => first.ours() === id", arg=sentence)
 
 
 def wait_for(page, true):
@@ -186,7 +186,7 @@ def test_the_script_shows_the_weights_that_python_reads(url, new_page, sentence)
     last = len(item["words"]) - 1
     for layer, head in HEADS:
         page.goto(f"{url}/#s={sentence['id']}&l={layer}&h={head}&q={last}&d=64")
-        page.wait_for_function(f"document.querySelector('#ours').value === '{sentence['id']}'")
+        page.wait_for_function("id => first.ours() === id", arg=sentence["id"])
         if (layer, head) == HEADS[0]:
             guess(page, sentence["guess"][0])  # once a sentence
         page.wait_for_function("h => location.hash.includes(h)", arg=f"l={layer}&h={head}&q={last}")
@@ -387,7 +387,7 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.wait_for_function("location.hash.includes('q=4')")
     page.get_by_role("button", name="the whole model").click()
     page.locator("#stage .gap", has_text="whole").wait_for()
-    page.wait_for_function("document.querySelectorAll('#chart circle').length === 11")  # the stops fill in
+    page.locator("#chart circle").nth(10).wait_for()  # the stops fill in
     turn(page, BREAK)
     page.get_by_role("button", name="no scale").click()
     page.locator("#stage .gap", has_text="no scale").wait_for()
@@ -623,7 +623,7 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page):
     assert page.locator("#heads .cell").first.bounding_box()["height"] >= 20
     turn(page, KNOB)
     page.locator("#d_k").scroll_into_view_if_needed()
-    page.evaluate("document.querySelector('#way').scrollIntoView({ block: 'end' })")
+    page.locator("#way").evaluate("one => one.scrollIntoView({ block: 'end' })")
     stage, slider = (page.locator(one).bounding_box() for one in ("#stage", "#d_k"))
     assert stage["y"] >= -1 and slider["y"] > stage["y"] + stage["height"] - 1 and slider["y"] < 844
     tops = []
