@@ -22,18 +22,18 @@ class Checks:
     scaled_dot_product_attention: Exercise
     example_that_tells: Exercise
     variance_of_scores: Exercise
-    entropy: Exercise
     uniform_divisor: Exercise
+    entropy: Exercise
     scores_in_range: Exercise
     SelfAttention: Exercise
     alphabet_scores: Exercise
     other_head: Exercise
     choose_W_Q: Exercise
-    padding_mask: Exercise
     causal_mask: Exercise
     masked_softmax: Exercise
     masked_attention: Exercise
     sparse_masks: Exercise
+    padding_mask: Exercise
     split_heads: Exercise
     merge_heads: Exercise
     multi_head_attention: Exercise

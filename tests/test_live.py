@@ -1,6 +1,7 @@
 """Live views: one picture per step, nothing a learner types is markup, errors are shown, and saved output is static."""
 
 import asyncio
+import itertools
 import json
 import re
 from xml.etree import ElementTree
@@ -20,6 +21,7 @@ import attnlib as al
 import attnlib.examples
 from attncourse import smollm
 from attnlib import live, svg
+from attnlib.live import scores_view
 
 
 def test_maps_grow_sharp_only_without_the_scale():
@@ -94,6 +96,23 @@ def test_display_is_a_static_picture_then_the_widget():
     assert list(widget) == ["application/vnd.jupyter.widget-view+json"]
     assert "VBox" not in str(static["text/plain"])
     assert plt.get_fignums() == before
+
+
+def test_in_vs_code_a_picture_does_not_stand_twice(monkeypatch):
+    shell = InteractiveShell.instance()
+    monkeypatch.setitem(shell.user_ns, "__vsc_ipynb_file__", "03_scaling.ipynb")
+    with capture_output() as captured:
+        both_maps(n=4, d_k=(1, 64), still=(1, 8, 64))._ipython_display_()
+    assert [list(output.data) for output in captured.outputs] == [["application/vnd.jupyter.widget-view+json"]]
+
+
+def test_every_point_of_the_scores_stands_in_its_panel():
+    view = live.scores(d_k=(1, 16))
+    seen = []
+    for d_k, query in itertools.product((1, 16), range(8)):
+        view.choose(d_k=d_k, query=query)
+        seen += map(float, re.findall(r'<circle cx="([^"]*)"', view.picture.value))
+    assert min(seen) >= 0 and max(seen) <= scores_view.PANEL
 
 
 def test_the_text_of_the_static_picture_tells_its_numbers():

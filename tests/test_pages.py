@@ -183,7 +183,7 @@ def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it(
     }
     answers |= {"multi_head": ["Two heads make it easy", "Too pale:"]}
     opens = {
-        "pytorch_module": ["ours = SelfAttention", "With `.T` it gives"],
+        "pytorch_module": ["layer = Layer(", "Your layer gives the numbers"],
         "masks": ["Where the sizes differ", "al.ShapeError"],
     }
     opens |= {"multi_head": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}

@@ -10,8 +10,9 @@ from lessons import three_right
 import attnlib as al
 from attncourse import EXERCISES, check
 from attncourse.engine import describe, verdict
-from attncourse.lessons import by_hand, multi_head, vectorized
+from attncourse.lessons import by_hand, masks, multi_head, scaling, vectorized
 from attnlib.examples import SENTENCE
+from tools import asked
 
 PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
 
@@ -86,7 +87,21 @@ def test_the_sentences_say_what_the_numbers_are():
     assert not trace.value[[1, 3], 0].any()  # "two words have nothing to give"
     assert cells(vectorized.payoffs.both_softmaxes(al.softmax))[1:] == [["plain", "nan", "0"], ["yours", "1", "0"]]
     assert {*by_hand.PAYOFFS} == {exercise.name for exercise in by_hand.EXERCISES}
+    assert cells(scaling.payoffs.keys_in_play(al.entropy))[1][0] == "1.00 in play"
+    assert cells(scaling.payoffs.keys_in_play(al.entropy))[3][0] == "10.00 in play"
+    for lesson in (scaling, masks):
+        assert {*lesson.PAYOFFS} == {exercise.name for exercise in lesson.EXERCISES}
     assert {*vectorized.PAYOFFS} == {exercise.name for exercise in vectorized.EXERCISES}
+
+
+def test_the_poke_is_that_of_the_readers_function():
+    """Zeros below the diagonal, and on and above it what moves; a function that leaks shows it."""
+    moved = [
+        [float(x) for x in row[1:]] for row in cells(masks.payoffs.poked_words(al.scaled_dot_product_attention))[1:]
+    ]
+    assert not np.tril(moved, -1).any() and (np.array(moved)[np.triu_indices(4)] > 0.02).all()
+    leaks = cells(masks.payoffs.poked_words(lambda q, k, v, mask: al.scaled_dot_product_attention(q, k, v)))[1:]
+    assert np.tril([[float(x) for x in row[1:]] for row in leaks], -1).any()
 
 
 def test_hints_open_one_after_the_other():
@@ -113,3 +128,9 @@ def test_a_wrong_number_stands_in_a_frame_and_the_right_one_nowhere():
     assert cells(told.picture) == [["yours", "5", "0", "3", "1"]]
     assert re.findall("outline.*?>(.*?)<", told.picture) == ["1"]
     assert check.uniform_divisor(7).picture == ""  # a single number
+
+
+@pytest.mark.parametrize("name", ["scores_of_she", "uniform_divisor"])
+def test_a_page_does_not_show_the_numbers_that_stand_for_any_wrong_answer(name):
+    page = asked.field(EXERCISES[name], "numbers")
+    assert "9.877" not in page and "98765" not in page and "Give me a hint" in page

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional as F
 
 import attnlib as al
-from attncourse import check
+from attncourse import check, mine
 from attncourse.clinic import CopiedHeads
 from attncourse.training import train
 from attnlib import plot
@@ -79,7 +79,7 @@ def test_a_dead_row_of_the_layer_of_torch_is_nan_only_if_weights_are_asked_for()
 
 def test_of_equally_frequent_words_the_head_of_notebook_05_names_the_first_in_the_alphabet():
     names = {"al": al, "np": np, "plot": plot}
-    for cell in code_between("masks", "The next head uses that", "Ten of ten"):
+    for cell in code_between("masks", "Here is that pupil", "Now there is no next line"):
         exec(cell, names)
     named = names["next_words"](names["text"], is_causal=True)
     assert named == ["the", "farmer", "farmer", *["the"] * 8]
@@ -101,8 +101,8 @@ def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere
 
 def test_the_poke_shows_each_leak_and_no_other():
     """Lesson masks: the three grids, and the window of its Try it, which moves outputs 1 and 2."""
-    names = {"al": al, "np": np, "plot": plot, "WORDS": WORDS, "SENTENCE": SENTENCE, "INK": "black"}
-    for cell in code_between("masks", "## 3 ·", "### A mask for your module"):
+    names = {"al": al, "np": np, "plot": plot, "mine": mine, "WORDS": WORDS, "SENTENCE": SENTENCE, "INK": "black"}
+    for cell in code_between("masks", "## 3 ·", "· Design: few keys"):
         exec(cell, names)
     grids, past = names["moved"], np.tri(4, k=-1, dtype=bool)
     assert all((grid[~past] > 0.02).all() for grid in grids.values())  # each token moves itself and what follows

@@ -89,7 +89,7 @@ def field(exercise, wanted):
     known = [np.atleast_1d(np.asarray(value, dtype=float)).tolist() for value in known]
     verdicts = [(json.dumps(value), exercise(value if len(value) > 1 else value[0])) for value in known]
     other = exercise(exercise.right * 0 + 98765.4)  # none of these
-    other.message = ""
+    other.message = other.picture = ""  # they hold these numbers
     verdicts += [("other", other), ("none", exercise(None))]
     replies = "".join(f"<template data-of='{value}'>{verdict._repr_html_()}</template>" for value, verdict in verdicts)
     box = f'<label>Your answer, {wanted} <input type="text" autocomplete="off"></label> <button>Check</button>'

@@ -28,15 +28,15 @@ def words(text):
 def chip(text, colour):
     """Return a word on a plate in the colour of keys or of values."""
     return (
-        f'<span style="display:inline-block;background:{_CHIPS[colour]};color:#ffffff;padding:1px 6px;'
+        f'<span style="display:inline-block;background:{_CHIPS[colour]};color:#ffffff;padding:1px 4px;'
         f'border-radius:4px">{words(text)}</span>'
     )
 
 
 def bar(value, most=1.0, text=None, colour=KEY):
-    """Return a number with a bar below it, 64 pixels long where it is `most`."""
+    """Return a number with a bar below it, 48 pixels long where it is `most`."""
     text = f"{value:.3f}" if text is None else text
-    length = round(64 * min(max(value / most, 0), 1))
+    length = round(48 * min(max(value / most, 0), 1))
     return f'{words(text)}<div style="height:8px;background:{colour};width:{length}px;margin:2px auto 0"></div>'
 
 
@@ -48,12 +48,12 @@ def table(rows, marked=None):
     width, lines = max(map(len, rows)), []
     for i, row in enumerate(rows):
         edge = LINE if i == marked else "transparent"
-        cells = [f'<td style="padding:3px 8px;text-align:left;border-left:3px solid {edge}">{row[0]}</td>']
+        cells = [f'<td style="padding:3px 5px;text-align:left;border-left:3px solid {edge}">{row[0]}</td>']
         for j, cell in enumerate(row[1:], 1):
             last = j == len(row) - 1 and width - j
             span, side = (f' colspan="{last}"', "left") if last and last > 1 else ("", "center")
             told = f'<span style="opacity:.5">{PALE}</span>' if cell is None else cell
-            cells.append(f'<td{span} style="padding:3px 8px;text-align:{side}">{told}</td>')
+            cells.append(f'<td{span} style="padding:3px 5px;text-align:{side}">{told}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f"{_TABLE.format('collapse')}<tbody>{''.join(lines)}</tbody></table>"
 

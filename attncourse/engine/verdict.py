@@ -15,7 +15,7 @@ from .pictures import tint_cell, words
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
 _EDGES = {"right": VALUE, "wrong": KEY, "not tried": LINE}
 _BUTTON = (
-    f"cursor:pointer;display:inline-block;border:1px solid {LINE};border-radius:6px;padding:4px 12px;margin-top:6px"
+    f"cursor:pointer;display:inline-block;border:1px solid {LINE};border-radius:6px;padding:4px 12px;margin:6px 0 0"
 )
 _MOST_ROWS = 12  # and columns, of a heatmap
 _MOST_WORDS = 4000  # characters of a message: an answer can have a name, or an error, of any length

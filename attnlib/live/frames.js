@@ -72,6 +72,7 @@
     const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => moved(k, stop)));
     const controls = parts.map(([control]) => control);
     controls.forEach((control, k) => control.classList.toggle("attnlib-alone", Boolean(knobs[k].alone)));
+    controls.forEach(window.attnlibSets);
     const one = knobs.find(({ alone }) => alone)?.name;
     if (one && !knobs[0].alone) {
       const says = `On this page, ${one} resets the controls above it, and they reset ${one}.`;

@@ -111,7 +111,7 @@ class _Keys:
         pages, low = [], TOP + n * self.high
         for page, image in zip((ACROSS, DOWN), images, strict=True):
             parts = [*self._map(page, image, mean, row), *self._bars(page, weights, whole, row)]
-            parts += [svg.text(4, low + 18 + 19 * k, line, size=12 + (page == ACROSS)) for k, line in enumerate(lines)]
+            parts += [svg.text(4, low + 18 + 19 * k, line) for k, line in enumerate(lines)]
             size = sum(page) + 18, low + 44
             pages.append(svg.picture(*size, "the keys of a head", words, parts, at=(0, 0) if page == ACROSS else None))
         return svg.layouts(*pages), {"keys": kept, "weights": weights[None]}
@@ -121,18 +121,16 @@ class _Keys:
         (n, d_k), high, (left, room, _) = self.key.shape, self.high, page
         wide = svg.cell_side(room, d_k) * d_k
         for x, colour, side in ((left, KEY, "above zero"), (left + 92, BELOW, "below zero")):
-            yield f'<rect x="{x}" y="4" width="10" height="10" fill="{colour}"/>{svg.text(x + 14, 13, side, size=12)}'
+            yield f'<rect x="{x}" y="4" width="10" height="10" fill="{colour}"/>{svg.text(x + 14, 13, side)}'
         strip, shown = self._image(self.shared[None], room, 12), "visible" if mean == 1 else "hidden"
         yield f'<g transform="translate({left} 22)" visibility="{shown}">{strip}</g>'
         dash = f'stroke="{LINE}" stroke-dasharray="{"none" if mean == 1 else "3 3"}" opacity="{min(mean, 1)}"'
         yield f'<rect x="{left}" y="22" width="{wide}" height="12" fill="none" {dash}/>'
-        yield svg.text(left - 6, 32, ("", "shared", "gone")[mean], size=12, anchor="end")
+        yield svg.text(left - 6, 32, ("", "shared", "gone")[mean], anchor="end")
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
         every = -(-15 // high)  # rows are lower than a line of text; the one that looks has its name
         for j in (j for j in range(n) if j == row or (j % every == 0 and abs(j - row) >= every)):
-            words = svg.text(
-                left - 6, TOP + (j + 0.5) * high + 4, svg.shorten(self.words[j], left // 8), size=12, anchor="end"
-            )
+            words = svg.text(left - 6, TOP + (j + 0.5) * high + 4, svg.shorten(self.words[j], left // 8), anchor="end")
             yield f'<g opacity="{1 if j <= row else 0.6}">{words}</g>'
         yield svg.frame(left - 1, TOP + row * high - 1, wide + 2, high + 2, QUERY)
         grid = {"row": "query", "rows": n, "column": "feature", "columns": d_k, "shown": "keys"}
@@ -146,6 +144,6 @@ class _Keys:
             y, (w, v) = TOP + j * self.high, (weights[j], whole[j]) if j <= row else (0, 0)
             bars += f"M{x} {y + 2}h{w * long:.1f}v{self.high - 3}H{x}z"
             ticks += f"M{x + v * long:.1f} {y + 1}v{self.high - 2 if j <= row else 0}"
-        yield svg.text(x, 13, "weights", size=12) + svg.text(x, 30, "tick: whole keys", size=12)
+        yield svg.text(x, 13, "weights") + svg.text(x, 30, "tick: whole keys")
         yield f'<path class="attnlib-moves" d="{bars}" fill="{QUERY}"/>'
         yield f'<path d="{ticks}" fill="none" stroke="currentColor" stroke-width="1.5"/>'

@@ -66,6 +66,15 @@
     box.addEventListener("scroll", goesOn);
   };
 
+  // A label that names d_k sets it as the text does. What a screen reader says is left to who knows the control.
+  window.attnlibSets = (label) => {
+    for (const words of [...label.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
+      const [before, ...after] = words.data.split("d_k");
+      const set = () => ["i", "sub"].map((name, k) => Object.assign(document.createElement(name), { textContent: "dk"[k] }));
+      if (after.length) words.replaceWith(before, ...after.flatMap((rest) => [...set(), rest]));
+    }
+  };
+
   // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
   // narrow pages stands in the page twice, one of them hidden.
   const targets = (box) => [...box.querySelectorAll(".attnlib-target")].filter((target) => target.getClientRects().length);

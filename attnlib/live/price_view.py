@@ -84,7 +84,7 @@ class _Picture:
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
-        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name, 12)) for name in self.families)))
+        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name)) for name in self.families)))
         self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 
@@ -100,11 +100,11 @@ class _Picture:
         losses = [self.best, *(np.ceil(self.best / s + 1e-9) * s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5)), self.worst]
         for loss in _apart(losses, self.y, 18):
             yield f'<path d="M{LEFT} {self.y(loss)}h{self.right}" stroke="{LINE}" opacity="0.4"/>'
-            yield svg.text(LEFT - 6, round(self.y(loss)) + 4, f"{loss:.4g}", size=12, anchor="end")
+            yield svg.text(LEFT - 6, round(self.y(loss)) + 4, f"{loss:.4g}", anchor="end")
         ticks = [m * 10**e for e in range(8) for m in (1, 2, 5)]
         for size in _apart([t for t in ticks if LEFT < self.x(t) < self.page.wide - 24], self.x, 50):
             yield f'<path d="M{self.x(size)} {TOP + HIGH}v5" stroke="{LINE}"/>'
-            yield svg.text(self.x(size), TOP + HIGH + 26, f"{size:,}", size=12, anchor="middle")
+            yield svg.text(self.x(size), TOP + HIGH + 26, f"{size:,}", anchor="middle")
         yield svg.text(LEFT, TOP + HIGH + 44, "bytes a token: fewer at the left", bold=True)
 
     def _marks(self):
@@ -123,7 +123,7 @@ class _Picture:
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
             yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(
-                MARGIN + x + 16, y, svg.shorten(family, self.page.wide // self.across // 8), size=12
+                MARGIN + x + 16, y, svg.shorten(family, self.page.wide // self.across // 8)
             )
 
     def _polyline(self, which, how):
@@ -144,10 +144,10 @@ class _Picture:
         same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
         parts += [
             f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
-            svg.text(MARGIN, top, svg.shorten(called, self.page.wide // 9), size=15, bold=True),
-            svg.text(MARGIN, top + 20, cost, size=14),
+            svg.text(MARGIN, top, svg.shorten(called, self.page.wide // 9), size=16, bold=True),
+            svg.text(MARGIN, top + 20, cost),
             svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
-            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same", size=12),
+            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same"),
         ]
         for i, line in enumerate([*self.texts[point], *[""] * rows][:rows]):
             parts.append(svg.text(MARGIN, top + 70 + ROW * i, line, size=self.page.size))

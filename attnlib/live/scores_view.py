@@ -23,6 +23,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights
     of 8 queries and 8 keys. The points under a histogram are the scores of the framed query; the bars are its weights.
+    The axis ends at 4 standard deviations of the largest scores; what lies beyond stands at its ends.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
     low, high = arguments.span(d_k, "d_k")
     start = min(max(64, low), high)
     vectors = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
-    reach = 3 * np.sqrt(high)
+    reach = 4 * np.sqrt(high)
 
     @lru_cache(maxsize=64)
     def at(d_k, draw):
@@ -95,8 +96,8 @@ def _words(d_k, title, one, query):
 
 def _histogram(x, reach):
     """Return the outline of a histogram over -reach..reach, as high as the panel."""
-    counts, edges = np.histogram(x, bins=95, range=(-reach, reach))
-    across, tops = _x(edges, reach), HIGH * (1 - counts / counts.max())
+    counts, edges = np.histogram(np.clip(x, -reach, reach), bins=95, range=(-reach, reach))
+    across, tops = PANEL * (edges / reach + 1) / 2, HIGH * (1 - counts / counts.max())
     first, last = np.flatnonzero(counts)[[0, -1]]
     steps = "".join(f"V{tops[b]:.0f}H{across[b + 1]:.1f}" for b in range(first, last + 1))
     line = f"M{across[first]:.1f} {HIGH}{steps}V{HIGH}z"
@@ -104,14 +105,14 @@ def _histogram(x, reach):
 
 
 def _x(score, reach):
-    return PANEL * (score / reach + 1) / 2
+    return PANEL * (min(max(score / reach, -1), 1) + 1) / 2
 
 
 def _panel(title, one, query, reach):
     """Return a histogram, and below it the scores of one query with its keys, in the colours of their weights."""
     row, weights, colours = one.scores[query].tolist(), one.weights[query].tolist(), palette()
-    deviation = f"standard deviation {one.deviation:.1f}"
-    elements = [svg.text(0, 17, title, bold=True, size=15, math=True), svg.text(PANEL, 17, deviation, anchor="end")]
+    deviation = f"std. deviation {one.deviation:.1f}"
+    elements = [svg.text(0, 17, title, bold=True, size=16, math=True), svg.text(PANEL, 17, deviation, anchor="end")]
     elements.append(
         f'<g transform="translate(0 {TOP})">{one.outline}<path d="M0 {HIGH}h{PANEL}" stroke="{LINE}"/>{_ticks(reach)}'
     )
@@ -129,7 +130,7 @@ def _below(title, weights, query):
     names = [str(j) for j in range(KEYS)]
     elements = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
     elements.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
-    elements += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]
+    elements += [svg.text(-8, (i + 0.5) * ROW + 4, name, anchor="end") for i, name in enumerate(names)]
     elements.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
     clicks = {"row": "query", "rows": KEYS, "column": "key", "columns": KEYS, "shown": title}
     elements.append(svg.target(0, 0, KEYS * CELL, KEYS * ROW, **clicks))

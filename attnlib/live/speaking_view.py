@@ -84,7 +84,7 @@ class _Picture:
         size, text = self.page.size, 34 + ROW * (len(self.prompt) + 1)
         parts = [
             svg.text(MARGIN, 22, f"d_k = {stop.d_k:g}", size=20, bold=True, math=True),
-            svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else "", size=14),
+            svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else ""),
             *(svg.text(MARGIN, 54 + ROW * i, line, size=size) for i, line in enumerate(self.prompt)),
             svg.tag(MARGIN, text - 4, "the model goes on", NEXT, anchor="start"),
             f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * self.rows + 6}" fill="{NEXT}"/>',
@@ -139,15 +139,15 @@ class _Curve:
 
     def _ground(self, held):
         """Yield the grid, the ticks that have room, and the model's own d_k."""
-        yield svg.text(LEFT, -12, "loss (nats a token): lower is better", size=13, bold=True)
+        yield svg.text(LEFT, -12, "loss (nats a token): lower is better", bold=True)
         for loss in (self.low, self.high):
             yield f'<path d="M{LEFT} {self.y(loss):g}h{self.field}" stroke="{LINE}" opacity="0.6"/>'
             yield svg.text(LEFT - 8, round(self.y(loss)) + 4, f"{loss:g}", anchor="end")
         own = self.x[held.own]
         yield f'<path d="M{own} 20v{HIGH - 20}" stroke="{LINE}" stroke-width="1.5" stroke-dasharray="4 3"/>'
-        yield svg.text(own, 14, f"its own: {held.own:g}", size=12, anchor="middle")
-        yield svg.text(LEFT, HIGH + 38, "too sharp", size=14)
-        yield svg.text(LEFT + self.field, HIGH + 38, "too pale", size=14, anchor="end")
+        yield svg.text(own, 14, f"its own: {held.own:g}", anchor="middle")
+        yield svg.text(LEFT, HIGH + 38, "too sharp")
+        yield svg.text(LEFT + self.field, HIGH + 38, "too pale", anchor="end")
         taken = []
         for d_k in sorted(held.d_ks, key=lambda d_k: (d_k != held.own, -abs(self.x[d_k] - own))):
             if all(abs(self.x[d_k] - x) > 36 for x in taken):
@@ -159,7 +159,7 @@ class _Curve:
         points = " ".join(f"{self.x[stop.d_k]:g},{self.y(stop.loss[self.names[i]]):g}" for stop in held.stops)
         stroke = f'stroke="currentColor" stroke-width="2" stroke-dasharray="{DASHES[i]}"'
         x, y = LEFT + self.field + 18, 14 + 36 * i
-        name = svg.text(x + 30, y + 4, svg.shorten(self.names[i], 8), size=13)
+        name = svg.text(x + 30, y + 4, svg.shorten(self.names[i], 8))
         return f'<polyline points="{points}" fill="none" {stroke}/><path d="M{x} {y}h24" {stroke}/>{name}'
 
     def point(self, stop):
@@ -168,5 +168,5 @@ class _Curve:
         for i, name in enumerate(self.names):
             loss = stop.loss[name]
             parts.append(f'<circle class="attnlib-moves" cx="{x}" cy="{self.y(loss)}" r="6"/>')
-            parts.append(svg.text(LEFT + self.field + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
+            parts.append(svg.text(LEFT + self.field + 48, 34 + 36 * i, f"{loss:.2f}", size=16, bold=True))
         return "".join(parts)

@@ -111,7 +111,7 @@ def _picture(ways, k, words, num_heads, d_k):
     panels = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
-        parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
+        parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}")]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
         labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
         panels.append((wide, high, *labels, parts))
@@ -138,7 +138,7 @@ def _cells(step, n):
         fill, ink = shades[token]
         yield (
             f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{fill}"/>'
-            f'<text x="{x + SIDE / 2 - 0.5:g}" y="{y + 16}" font-size="12" text-anchor="middle" style="fill:{ink}">'
+            f'<text x="{x + SIDE / 2 - 0.5:g}" y="{y + 16}" font-size="13" text-anchor="middle" style="fill:{ink}">'
             f"{token}{feature}</text>"
         )
 

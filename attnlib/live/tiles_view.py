@@ -174,14 +174,14 @@ class _Picture(NamedTuple):
         for r, row in now.rows.items():
             for c, score in enumerate(self.scores[r, now.j : now.j + len(row.terms)].tolist(), now.j):
                 at = LEFT + (c + 0.5) * CELL, TOP + (r + 0.5) * CELL + 5
-                parts.append(svg.text(*at, _short(score, 1), size=12, anchor="middle", bold=score == row.after[0]))
+                parts.append(svg.text(*at, _short(score, 1), anchor="middle", bold=score == row.after[0]))
         return [*parts, svg.frame(LEFT + now.j * CELL - 2, TOP + now.i * CELL - 2, b * CELL + 4, b * CELL + 4, LINE)]
 
     def _rows_so_far(self, t, now):
         """Return m, the factor, z and o of the rows of the tile, and the outputs of those that are done."""
         heads = ("largest", "old sums", "sum", "", "weighted values"), ("m", TIMES, "z", "", "o")
         parts = [
-            svg.text(x, 17 + 19 * k, name, size=12, anchor="end", bold=k == 1)
+            svg.text(x, 17 + 19 * k, name, anchor="end", bold=k == 1)
             for k in (0, 1)
             for x, name in zip(ENDS, heads[k], strict=True)
         ]

@@ -18,9 +18,12 @@ new MutationObserver(aside).observe(box, {attributes: true, attributeFilter: ['c
 // the visible label onto the handle, once the front end has made it.
 let tries = 0;
 const timer = setInterval(() => {
-  box.querySelectorAll('.widget-label').forEach(label =>
+  box.querySelectorAll('.widget-label').forEach(label => {
+    label.dataset.says ||= label.textContent;
     label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
-      handle.setAttribute('aria-label', label.textContent)));
+      handle.setAttribute('aria-label', label.dataset.says));
+    window.attnlibSets(label);
+  });
   aside();
   stand();
   begin();
@@ -120,6 +123,8 @@ const begin = () => {
   const [shown, hidden] = [copied, picture].map(one => one.querySelector('.attnlib-live').parentElement);
   hidden.replaceChildren();
   window.attnlibScrolls(shown.querySelector('.attnlib-live'), shown);
+  new ResizeObserver(grow).observe(box.parentElement);
+  window.addEventListener('resize', grow);
   new MutationObserver(() => {
     if (!hidden.firstChild) return;
     const fresh = hidden.cloneNode();
@@ -132,6 +137,21 @@ const begin = () => {
       .forEach(hole => hole.replaceWith(part(hole).cloneNode(true)));
     window.attnlibMotion.become(shown, fresh);
   }).observe(hidden, {childList: true});
+};
+
+// Where there is room a picture grows, by a step or two of the sizes of text. It stays below the width of the column and,
+// with its controls, in the window. What grows by itself, and what is a table, stays.
+const grow = () => {
+  const live = copied?.querySelector('.attnlib-live'), column = box.parentElement.clientWidth;
+  if (!live || !column || live.querySelector('svg[style*="width:min("]')) return;
+  const now = Number(box.style.getPropertyValue('--grown') || 1);
+  const places = [...live.querySelectorAll('svg')].map(one => one.getBoundingClientRect()).filter(one => one.width);
+  if (!places.length) return;
+  const wide = (Math.max(...places.map(one => one.right)) - Math.min(...places.map(one => one.left))) / now;
+  const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
+  const fits = by => wide * by <= column && beside + high / now * by <= 0.78 * innerHeight;
+  const most = column < 720 ? 1 : [1.5625, 1.25].find(fits) ?? 1;
+  if (most !== now) box.style.setProperty('--grown', most);
 };
 
 let last = '';

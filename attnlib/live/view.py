@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
+from IPython import get_ipython
 from IPython.display import display
 from PIL import Image
 from traitlets import TraitError
@@ -298,6 +299,9 @@ class LiveView(VBox):
         return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 
     def _ipython_display_(self, **kwargs):
+        if _in_vscode():
+            display_widget(self)
+            return
         figure, text = self._still()
         png = self._animated_png(figure)
         if png is None:  # the try may have left the figure at another value
@@ -322,6 +326,15 @@ class LiveView(VBox):
                 return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
         except Exception:
             return None  # at some stop; the view shows what went wrong there
+
+
+def _in_vscode():
+    """Return whether a notebook of VS Code shows the view, which gives every output a place that no other can clear.
+
+    There the still would stand above the picture, and is left out. VS Code's Jupyter extension puts the name of the
+    notebook into the namespace of its kernels.
+    """
+    return "__vsc_ipynb_file__" in getattr(get_ipython(), "user_ns", {})
 
 
 @lru_cache(maxsize=16)

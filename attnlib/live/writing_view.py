@@ -169,19 +169,19 @@ def _sentence(tokens, n, right):
 
     What has no room on the left is left out.
     """
-    elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
-    x, wide = 10, round(svg.width(tokens[n], 15)) + 10
+    elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=16)]
+    x, wide = 10, round(svg.width(tokens[n], 16)) + 10
     for begun in range(1, n + 1):
         words = " ".join(["…"] * (begun > 1) + [*tokens[begun:n]])
-        if svg.length(words, 15) + wide + 34 <= right:
+        if svg.length(words, 16) + wide + 34 <= right:
             break
     if words:
-        elements.append(svg.text(x, 44, words, size=15))
-        x += round(svg.length(words, 15)) + 14
+        elements.append(svg.text(x, 44, words, size=16))
+        x += round(svg.length(words, 16)) + 13
     elements.append(
         f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
     )
-    return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=15, bold=True, anchor="middle")])
+    return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=16, bold=True, anchor="middle")])
 
 
 def _heads(names, maps, tokens, key):
@@ -221,5 +221,5 @@ def _bars(p, vocabulary, taken):
             f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{NEXT}">'
             f"<title>{hover}</title></rect>"
         )
-        elements.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
+        elements.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}"))
     return "".join(elements)

@@ -6,6 +6,7 @@
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
 from functools import partial
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -43,6 +44,7 @@ def beside(broken, fixed):
 # | the map is the same both ways, or matrices do not fit | 4 |
 # | weights that are nearly equal | 8 |
 # | a head has no gradient on some features, or sees only some tokens | 9, 19, 20 |
+# | a mask of the right shape, and the wrong keys hidden | none: *What does True mean?* |
 # | padding is looked at, or one sequence gets the mask of another | 11 and its relative |
 # | weights for a query all of whose keys are blocked | 12 |
 # | a crash in half precision only | 13 |
@@ -242,6 +244,29 @@ for name, module in (("broken", tutorial), ("fixed ", fixed)):
 # %% [markdown]
 # ## Masks
 #
+# ### What does True mean?
+#
+# | who | boolean mask says |
+# |---|---|
+# | attnlib, torch's [`scaled_dot_product_attention`](../REFERENCES.md#torch-sdpa), [flax, ONNX](../REFERENCES.md#onnx) | True = may attend |
+# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha): `attn_mask` | True = **blocked** |
+# | the same: `key_padding_mask`, $(b, n_k)$ | True = **padding**, blocked for all queries |
+# | Hugging Face's `attention_mask`, $(b, n_k)$ | 1 = token, **0 = padding**, as integers |
+# | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
+#
+# A mask in the wrong convention has the right shape and raises nothing. There is a third kind: a mask of floats is *added* to the scaled
+# scores. attnlib refuses integers, which may mean either. Three functions translate:
+
+# %%
+print("to_blocked:       ", al.to_blocked(al.causal_mask(3))[1])  # row 1
+print("to_additive:      ", al.to_additive(al.causal_mask(3))[1])  # row 1
+print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
+try:
+    al.scaled_dot_product_attention(*KARIM.project(), np.tril(np.ones((3, 3), int)))
+except TypeError as error:
+    print(fill(str(error), 76))
+
+# %% [markdown]
 # ### Case 11 · The mask from the tokenizer
 #
 # **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, passed on as it is: ten sequences of ten tokens, and no

@@ -14,6 +14,7 @@ from torch import nn
 import attnlib as al
 from attncourse import check, mine, predict
 from attncourse.training import lookup
+from attncourse.views import block
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
 from attnlib.examples import ASYMMETRIC, KARIM, SENTENCE, WORDS
@@ -32,8 +33,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 
 # %% [markdown]
 # A new layer starts like the second map: its matrices are random, and each word takes a bit of everything. **Training** leads
-# from such a map to one that chooses. These four words alone cannot teach it whom to look at. Many sentences like them can, and you
-# will watch it.
+# from such a map to one that chooses, and you will watch it.
 
 # %% [markdown]
 # ## Before you start
@@ -67,7 +67,7 @@ predict.before_pytorch_module(None, None, None)  # a letter each: "a", "b" or "c
 #
 # A **tensor** is an array that can remember how it was computed. A **parameter** is a tensor that training may change. By
 # going back through the computation, torch finds the **gradient**: how much does a result change when a parameter grows a
-# little? Here is one parameter, `w`. Three times `w` should be 6, and the **loss** says how wrong it is.
+# little? Three times the parameter `w` should be 6, and the **loss** says how wrong it is.
 
 # %%
 w = nn.Parameter(torch.tensor(1.0))
@@ -79,13 +79,13 @@ with torch.no_grad():  # do not remember the next line
 print(f"w = {w.item():.1f}   loss {((3 * w - 6) ** 2).item():.2f}")
 
 # %% [markdown]
-# The gradient is negative, so the loss falls as `w` grows. One step against the gradient brings `w` close to 2. Training
-# repeats such steps with many parameters.
+# The loss falls as `w` grows: the gradient is negative. One step against it brings `w` close to 2. Training repeats such steps
+# with many parameters.
 #
 # ## 2 · The sentence through a module
 #
-# An `nn.Module` is a class that collects its parameters. Calling the module runs its `forward`, and here `forward` does the
-# four steps of notebook [[vectorized]].
+# An `nn.Module` is a class that collects its parameters. Calling the module runs its `forward`: the four steps of notebook
+# [[vectorized]].
 
 
 # %%
@@ -102,8 +102,8 @@ class Attention(nn.Module):
 
 
 # %% [markdown]
-# Is it right? Give it the matrices of *Anna saw Ben; she* and compare with NumPy. In float64 rounding errors are near
-# $10^{-16}$, so any difference that you can see is a mistake.
+# Give it the matrices of *Anna saw Ben; she* and compare with NumPy. In float64 rounding errors are near $10^{-16}$, so any
+# difference that you can see is a mistake.
 
 # %%
 x = torch.tensor(SENTENCE.x)  # (4, 6), float64
@@ -116,9 +116,8 @@ print("output of she: ", output[3].detach().numpy().round(3), "(who, verb)")
 print(f"largest difference to NumPy: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
-# *She* finds Anna, with all digits of notebook [[by_hand]]. The module returns what she *takes*; a model adds it to her vector, as
-# notebook [[by_hand]] did. (`detach` gives the numbers without the memory of how they were computed. Only such a tensor can become an
-# array.)
+# *She* finds Anna, with all digits of notebook [[by_hand]]. (`detach` gives the numbers without the memory of how they were
+# computed. Only such a tensor can become an array.)
 #
 # ## 3 · `nn.Linear` stores its matrix transposed
 #
@@ -157,22 +156,71 @@ predict.square_weight(guess_square)
 
 # %% [markdown]
 # The projections of notebook [[multi_head]] are square, so no error warns you there.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[SelfAttention]] · The layer
 #
-# `SelfAttention` of attnlib is attention with three layers `nn.Linear`. With `.T` it gives the numbers of the sentence:
+# **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
+#
+# `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear` called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is
+# left out is `d_k`. `forward(x)` returns `(output, weights)`. The gradient of the output must reach all three layers.
+
 
 # %%
-ours = SelfAttention(d_in=6, d_k=3, d_v=2).double()
+class MySelfAttention(nn.Module):
+    def __init__(self, d_in, d_k, d_v=None):
+        super().__init__()
+        raise NotImplementedError  # your code in place of this line
+
+    def forward(self, x):
+        raise NotImplementedError  # your code in place of this line
+
+
+# %%
+verdict = check.SelfAttention(MySelfAttention)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# class MySelfAttention(nn.Module):
+#     def __init__(self, d_in, d_k, d_v=None):
+#         super().__init__()
+#         self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
+#         self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
+#
+#     def forward(self, x):
+#         scores = self.W_Q(x) @ self.W_K(x).transpose(-1, -2) / self.W_Q.out_features**0.5  # (..., n_q, n_k)
+#         weights = scores.softmax(-1)
+#         return weights @ self.W_V(x), weights
+# ```
+#
+# </details>
+
+# %% [markdown]
+# In section 5 this class learns to look, and notebook [[multi_head]] cuts it into heads. The next cell keeps it in the folder `mine`.
+
+# %%
+mine.keep(MySelfAttention)
+
+# %% [markdown]
+# Your layer gives the numbers of the sentence, too. The next cell loads it, if you kept it, or attnlib's.
+
+# %%
+Layer = mine.load("SelfAttention")
+layer = Layer(d_in=6, d_k=3, d_v=2).double()
 with torch.no_grad():
-    for linear, W in zip((ours.W_Q, ours.W_K, ours.W_V), SENTENCE[1:]):
+    for linear, W in zip((layer.W_Q, layer.W_K, layer.W_V), SENTENCE[1:]):
         linear.weight.copy_(torch.tensor(W).T)
-difference = (ours(x)[0] - output).abs().max().item()
+difference = (layer(x)[0] - output).abs().max().item()
 print(f"largest difference to the first version: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
 # ## 4 · Which matrices get a gradient?
 #
-# A matrix that gets no gradient learns nothing. So look whether all three get one. The first loss below is made of the
-# *output*. The second is the sum of all *attention weights*.
+# A matrix that gets no gradient learns nothing. The first loss below is made of the *output*. The second is the sum of all
+# *attention weights*.
 #
 # **Predict.** Which gradients vanish for the second loss?
 #
@@ -185,29 +233,25 @@ guess_gradients = None  # "a", "b" or "c"
 
 # %%
 for name in ("sum of output ** 2", "sum of the attention weights"):
-    output, weights = ours(x)
+    output, weights = layer(x)
     loss = (output**2).sum() if "output" in name else weights.sum()
-    ours.zero_grad()  # backward adds to what is there, so start from 0
+    layer.zero_grad()  # backward adds to what is there, so start from 0
     loss.backward()
     reached = {}
-    for layer in ("W_Q", "W_K", "W_V"):
-        grad = getattr(ours, layer).weight.grad
-        reached[layer] = "nothing" if grad is None or grad.norm() < 1e-9 else "reached"
+    for matrix in ("W_Q", "W_K", "W_V"):
+        grad = getattr(layer, matrix).weight.grad
+        reached[matrix] = "nothing" if grad is None or grad.norm() < 1e-9 else "reached"
     print(f"{name}:", reached)
 
 # %%
 predict.sum_of_weights(guess_gradients)
 
-# %% [markdown]
-# The rows of a map always sum to 1, so the second loss cannot change, and nothing can be learned from it. The first loss
-# reaches $W_V$ through the values, and $W_Q$ and $W_K$ through the scores.
+# %% [markdown] tags=["predict"]
+# The rows of a map always sum to 1, so the second loss cannot change. The first loss reaches $W_V$ through the values, and
+# $W_Q$ and $W_K$ through the scores.
 #
-# ### What comes back through the scores
-#
-# The gradient of a score says how much the loss changes when that score grows a little. A score acts through the weights alone.
-# Notebook [[scaling]] showed that a weight near 0 or 1 hardly moves with its score. So a query that is certain should learn almost
-# nothing, even if it is wrong (*Controls* has the formula). Try it: suppose that *she* were Ben, so that *who* should be -2. We
-# multiply her scores, to make her more certain of Anna.
+# Suppose that *she* were Ben, so that her *who* should be -2. We multiply her scores by 1, 3 and 10, so she becomes more and
+# more certain of Anna, and more wrong. **Predict.** Does the gradient that could correct her grow or shrink?
 
 # %%
 for times in (1, 3, 10):
@@ -221,24 +265,16 @@ for times in (1, 3, 10):
     print(f"loss {loss.item():5.2f}   largest gradient on a score {steepest:.4f}")
 
 # %% [markdown]
-# The loss grows, and the gradient that could correct her vanishes. A fresh head should not be certain of anything yet, and the
-# division by $\sqrt{d_k}$ sees to that. Fresh `nn.Linear` layers are even less certain (*Controls*).
+# The loss grows, and the gradient vanishes, because a weight near 0 or 1 hardly moves with its score (notebook [[scaling]]; the
+# formula is in the *Appendix*). So a fresh head should not be certain of anything, and the division by $\sqrt{d_k}$ sees to that.
 
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# *Controls* of notebook [[scaling]] has the same for 2000 random queries with ten keys each: without the division, the median
-# gradient on the scores is more than ten times smaller at $d_k = 64$.
-#
-# </details>
-
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 5 · *She* learns to look
 #
-# Four words alone will not do, because a layer learns them by heart. We tried (*Controls*): in all of five runs its four outputs
-# came out right, and in four of the five *she* did not look at Anna. Looking pays only where each sentence is new. So we draw new
-# sentences of the same form. The *who* of each name is a random number. The names exchange *male* and *female* or not, and the
-# last word is *she* or *he*. The question stays: what is the last word's *who*?
+# Four words alone can be learned by heart, without looking (*Appendix*). Looking pays where each sentence is new. So we draw
+# sentences of the same form. The *who* of each name is a random number. The names exchange *male* and *female* or not, and
+# the last word is *she* or *he*. The loss asks for one thing: what is the last word's *who*? The layer that learns is **yours**, if
+# you kept it. **Predict.** Will *she* look at Anna, though the loss never mentions looking?
 
 
 # %% jupyter={"source_hidden": true}
@@ -254,18 +290,18 @@ def new_sentences(n, generator):
 
 # %%
 _ = torch.manual_seed(0)
-she, generator = SelfAttention(6, 3, 1), torch.Generator().manual_seed(0)
-optimizer = torch.optim.Adam(she.parameters(), lr=2e-2)
+finder, generator = Layer(6, 3, 1), torch.Generator().manual_seed(0)
+optimizer = torch.optim.Adam(finder.parameters(), lr=2e-2)
 for _ in range(400):
     sentences, who = new_sentences(64, generator)  # (64, 4, 6), (64,)
-    loss = (she(sentences)[0][:, -1, 0] - who).square().mean()
+    loss = (finder(sentences)[0][:, -1, 0] - who).square().mean()
     optimizer.zero_grad()  # backward adds to what is there
     loss.backward()
     optimizer.step()
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
-    output, weights = she(x.float())  # our sentence: Anna's who is 2
+    output, weights = finder(x.float())  # our sentence: Anna's who is 2
 print(f"she takes {weights[3, 0]:.2f} from Anna, and her who is {output[3, 0]:.2f}")
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"] says="She looks at Anna"
@@ -273,14 +309,23 @@ titles = ["chosen matrices", "trained on new sentences"]
 figure = plot.head_grid(np.stack([chosen, weights.numpy()]), titles=titles, **labels)
 
 # %% [markdown]
-# She looks at Anna, and nobody said so: the loss on *who* was enough. (The other rows were asked for nothing.) What she takes is
-# one number, her *who*; added to her vector, where *who* was 0, it says who she is. The **optimiser** makes the steps. Ours is
-# Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that parameters with
-# small gradients move as well.
+# She looks at Anna, and nobody said so: the loss on *who* was enough. The **optimiser**
+# makes the steps. Ours is Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual
+# size, so that parameters with small gradients move as well.
+#
+# **What stands behind attention?** In a model, what *she* takes is added to her vector, as in notebook [[by_hand]]. A small
+# network, **feed-forward**, then reads each word's sum by itself, and its result is added, too. A **norm** brings vectors to one
+# size, in front of each part or behind it:
+
+# %% jupyter={"source_hidden": true}
+ax = block.draw(6, norm_first=True)
+
+# %% [markdown]
+# Notebooks [[a_real_model]] and [[it_speaks]] run real models made of such blocks.
 #
 # ## 6 · It learns to look up letters
 #
-# *She* had two names to choose from, and features that we had chosen. Now the features are learned, too
+# *She* had features that we had chosen. Now the features are learned, too
 # ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter (a to p) and a number (0 to 15),
 # and then asks for one of the letters. `lookup.draw` makes such a *memory* anew each time.
 
@@ -319,14 +364,11 @@ _ = ax.set_title("one memory: nine tokens")
 _ = ax.set_axis_off()
 
 # %% [markdown]
-# Each letter and each number gets a vector of 32 numbers, its **embedding**. A pair becomes one token, the embedding of the letter
-# plus that of the number; call it a *slot*. The letter that is asked for is the ninth token. All nine have a query, a key and a
-# value, so the ninth may look at itself. Its query must fit the key of the slot with its letter, and the value of that slot must
-# carry the number. It is the act of *she*, who found a name.
-
-# %% [markdown]
-# The model is two tables of embeddings, one head, and a last layer `read`. From the output of the ninth token, `read`
-# gives each of the 16 possible answers a rating; the highest wins.
+# Each letter and each number gets a vector of 32 numbers, its **embedding**. A pair becomes one token, a *slot*: the embedding of
+# the letter plus that of the number. The letter that is asked for is the ninth token. Its query must fit the key of the slot with
+# its letter, and the value of that slot must carry the number. It may also look at itself.
+#
+# From the output of the ninth token a last layer, `read`, gives each of the 16 possible answers a rating; the highest wins.
 
 
 # %%
@@ -345,11 +387,9 @@ class Recall(nn.Module):
 
 
 # %% [markdown]
-# Softmax turns the 16 ratings into probabilities. The loss is minus the logarithm of the probability of the right answer,
-# and is called *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$; a model that is sure and right pays 0.
-#
-# One step of training computes the loss on a batch of 128 memories, and then all gradients. The folded function `look` measures
-# the model on 1000 new memories.
+# Softmax turns the 16 ratings into probabilities. The loss is minus the logarithm of the probability of the right answer, the
+# *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$. Each step of training takes 128 memories, and
+# the folded function `look` measures the model on 1000 new ones.
 
 
 # %%
@@ -407,9 +447,8 @@ _ = ax.legend(loc="center")  # a narrow page shows the left half first
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth
-# token is the letter of slot 3. **Try.** Move the slider from 0 to 400, slowly up to 60. The diagonal lights up. Which
-# column lights up with it, and fades again?
+# Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth token is the letter of slot 3. **Try.** Move the
+# slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 slot = lookup.draw(1000, torch.Generator().manual_seed(1)).slot
@@ -431,8 +470,8 @@ for step in (0, 10, 20, 30, 40, 60, 100, 400):
     print(f"step {step:3}:", told(*seen[step]))
 
 # %% [markdown] tags=["predict"]
-# Again nobody told the layer where to look. At first the ninth token finds every token with its letter, itself included. Then weight moves from itself to the slot,
-# because looking at itself returns no number.
+# It is the column *itself*: at first the ninth token finds every token with its letter, and that includes itself. Then weight
+# moves to the slot, because looking at itself returns no number.
 #
 # ## Break it · Weights that cannot choose
 #
@@ -488,10 +527,6 @@ def draw_alphabet(model, title):
 
 ax = draw_alphabet(model, "scaled scores")
 
-# %% [markdown]
-# From here on the text has exercises. Write your answer in the first cell, then run it and the cell below it. The
-# verdict names the mistake if it knows it. Stuck? Each call of `verdict.hint()` goes one step further.
-
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[alphabet_scores]] · Read the map
 #
@@ -531,8 +566,7 @@ print(f", median {times.median():.0f}")
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found. The key of c is the one that fits the query "c?". Its score is
-# about 8 above the mean of the others, and its weight hundreds of times their mean weight. (Not $e^8 \approx 3000$ times: the
-# larger ones among the others raise the mean of their weights.)
+# about 8 above the mean of the others, and it gets hundreds of times their mean weight.
 #
 # The **value** is another vector of the same token. What does it carry? We send the embeddings of the numbers alone through
 # $W_V$ and `read`, and then those of the letters alone. How far do the 16 ratings vary in each case?
@@ -552,10 +586,10 @@ print(f"ratings vary by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In all three seeds, this one and two in *Controls*, the model answers right, and the map goes the same way: first the slot
+# In all three seeds, this one and two in the *Appendix*, the model answers right, and the map goes the same way: first the slot
 # and itself, then the slot. How much is left on itself differs from seed to seed.
 #
-# What lets the slot win over the asking token, which has the same letter? Its number. *Controls* leaves the numbers out of the
+# What lets the slot win over the asking token, which has the same letter? Its number. The *Appendix* leaves the numbers out of the
 # keys, and only there: then both get one half. So a query has also learned to prefer keys that hold a number.
 #
 # By how much a rating varies is its standard deviation over the 16 embeddings; we print the mean over the 16 ratings.
@@ -565,8 +599,8 @@ print(f"ratings vary by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 # %% [markdown]
 # ### The same layer, another rule
 #
-# Is a key then simply the letter? Train the same model on another rule. Now each letter asks for a partner, another letter.
-# The partners are drawn by chance and printed nowhere; you will read them off the map.
+# Is a key then simply the letter? Train the same model on another rule: each letter asks for another one, its partner. The
+# partners are drawn by chance and printed nowhere; you will read them off the map.
 
 # %% tags=["nbval-ignore-output"]
 rule = torch.randperm(16, generator=torch.Generator().manual_seed(1595))
@@ -608,7 +642,7 @@ verdict
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
 #
-# What training found, you can also choose. Four letters, a to d, are one-hot tokens: token $i$ has a 1 at place $i$ and 0
+# What training found, you can also choose. Four letters, a to d, are one-hot tokens: token $i$ has a 1 at position $i$ and 0
 # elsewhere. So row $i$ of $W_Q$ *is* the query of letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle: $W_K$ =
 # `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a takes 0.9 or more from b, b from c, c from d, and d
 # from a. Scores are divided by $\sqrt 2$. There are many right answers.
@@ -629,53 +663,6 @@ verdict
 #
 # </details>
 
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[SelfAttention]] · The layer
-#
-# **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
-#
-# `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear` called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is
-# left out is `d_k`. `forward(x)` returns `(output, weights)`. The gradient of the output must reach all three layers.
-
-
-# %%
-class MySelfAttention(nn.Module):
-    def __init__(self, d_in, d_k, d_v=None):
-        super().__init__()
-        raise NotImplementedError  # your code in place of this line
-
-    def forward(self, x):
-        raise NotImplementedError  # your code in place of this line
-
-
-# %%
-verdict = check.SelfAttention(MySelfAttention)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# class MySelfAttention(nn.Module):
-#     def __init__(self, d_in, d_k, d_v=None):
-#         super().__init__()
-#         self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
-#         self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
-#
-#     def forward(self, x):
-#         scores = self.W_Q(x) @ self.W_K(x).transpose(-1, -2) / self.W_Q.out_features**0.5  # (..., n_q, n_k)
-#         weights = scores.softmax(-1)
-#         return weights @ self.W_V(x), weights
-# ```
-#
-# </details>
-
-# %% [markdown]
-# In notebook [[masks]] this class gets a mask, and in [[multi_head]] it is cut into heads. The next cell keeps it in the folder `mine`.
-
-# %%
-mine.keep(MySelfAttention)
-
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
@@ -693,7 +680,7 @@ mine.keep(MySelfAttention)
 # both. Next: [[[masks]] masks]([[masks.ipynb]]).
 
 # %% [markdown]
-# ## Controls
+# ## Appendix: checks
 #
 # ### The module with other numbers
 #

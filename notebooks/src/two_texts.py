@@ -4,7 +4,7 @@
 # **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes. Training uses
 # torch, if it is there. All else runs without it.*
 #
-# Except in notebook [[masks]], section 7, a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
+# So far a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
 # is written, and each letter that is written looks back at those that are read. The act is the same. The arrows go from who gives to who
 # looks.
 

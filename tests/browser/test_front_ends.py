@@ -12,6 +12,7 @@ from front_end import BIN, ROOT, offline, prepared, serious
 from views import stops
 
 import attnlib
+from attnlib.colours import rgb, token
 from tools.series import SERIES, find_notebook
 
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
@@ -430,6 +431,29 @@ def test_text_has_contrast_and_size(themed):
     assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5, colours
     sizes = themed.evaluate("ask.textSizes()")
     assert min(sizes) >= 12
+
+
+def test_the_theme_of_the_front_end_rules_whatever_the_system_says(themed):
+    """A dark system under a light JupyterLab, and the reverse; and the page around a view knows no token of ours."""
+    dark = themed.evaluate("document.body.dataset.jpThemeLight") == "false"
+    themed.emulate_media(color_scheme="light" if dark else "dark")
+    ink = "rgb({}, {}, {})".format(*rgb(token("ink", dark)))
+    shown = "ink => getComputedStyle(document.querySelector('.attnlib-view .noUi-handle')).backgroundColor === ink"
+    themed.wait_for_function(shown, arg=ink, timeout=10_000)
+    themed.emulate_media(color_scheme=None)
+    assert themed.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink')") == ""
+
+
+def test_a_picture_grows_with_the_column_by_steps_of_the_sizes_of_text(themed):
+    """Its words from 13 to 16 pixels, titles from 16 to 20, and back where the window is narrow or low."""
+    grown = "box => Number(getComputedStyle(box.querySelector('.attnlib-picture')).zoom)"
+    view = themed.locator(".attnlib-view").first
+    for width, height, steps in ((1600, 1200, {1.25, 1.5625}), (1024, 768, {1})):
+        themed.set_viewport_size({"width": width, "height": height})
+        themed.wait_for_timeout(1000)
+        assert view.evaluate(grown) in steps and view.evaluate("ask.fitsItsOutput")
+        sizes = themed.evaluate("ask.textSizes()")
+        assert not [size for size in sizes if all(abs(size - one) > 0.5 for one in (12, 13, 15, 16, 18.75, 20))], sizes
 
 
 def test_two_maps_stand_beside_each_other_on_a_projector(themed):

@@ -58,28 +58,14 @@ def attention_probes():
 
 EXERCISES = (
     Function(
-        "padding_mask",
-        "padding_mask(lengths, n_k) -> (b, 1, n_k) of bool, True where key j of sequence b is a real token.",
-        (
-            "A sequence of length 2 has its tokens at positions 0 and 1.",
-            "Compare the positions 0 .. n_k-1 with the length of each sequence.",
-            "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
-        ),
-        probes=(
-            Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
-            Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
-            Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
-        ),
-        **step_options("padding", "lengths n_k", of=MaskSteps, axes=MAP_AXES, stage="mask"),
-    ),
-    Function(
         "causal_mask",
         "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and all before it.",
         (
             "Tokens stand at positions 0 .. n_k - 1, and the last query is the last token. Where is the first query?",
             "Compare the positions of the queries, as a column, with those of the keys, as a row.",
-            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
+            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool. Where n_q = n_k this is the "
+            "lower triangle, np.tril. In code where True means blocked, it is the upper one without the diagonal.",
         ),
         probes=(
             Probe("n_q = 4", (4,)),
@@ -140,5 +126,20 @@ EXERCISES = (
         ),
         judge=judge_masks,
         names=("key_ahead", "too_many_keys", "no_key_left", "reach_too_short", "mask_inverted"),
+    ),
+    Function(
+        "padding_mask",
+        "padding_mask(lengths, n_k) -> (b, 1, n_k) of bool, True where key j of sequence b is a real token.",
+        (
+            "A sequence of length 2 has its tokens at positions 0 and 1.",
+            "Compare the positions 0 .. n_k-1 with the length of each sequence.",
+            "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
+        ),
+        probes=(
+            Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
+            Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
+            Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
+        ),
+        **step_options("padding", "lengths n_k", of=MaskSteps, axes=MAP_AXES, stage="mask"),
     ),
 )

@@ -2,6 +2,7 @@
 
 from .exercises import EXERCISES
 from .mistakes import MISTAKES
+from .payoffs import PAYOFFS
 from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL"]

@@ -54,6 +54,10 @@ def _on_the_map(read):
     return (read >= LOWEST) & (read <= HIGHEST)
 
 
+# Of other_head: the letters of the memory, and the number stored with each.
+MEMORY = {"a": 4, "c": 9, "f": 3, "h": 2, "k": 14, "m": 12, "n": 1, "p": 0}
+
+
 # Of choose_W_Q: the keys of four letters, a to d; each query is to choose the next letter.
 KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
 ENOUGH = 0.9
@@ -126,7 +130,7 @@ EXERCISES = (
             "The brightest cell of that row stands in the column of the key that is looked for.",
             "Find that letter among the eight pairs.",
         ),
-        right=2.0,
+        right=float(MEMORY["h"]),
         slips={"own_letter_looked_up": [9.0], "map_read_by_columns": [1.0], "place_in_the_alphabet": [7.0, 8.0]},
     ),
     Design(

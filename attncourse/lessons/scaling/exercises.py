@@ -133,17 +133,6 @@ EXERCISES = (
         probes=variance_probes(),
         **step_options("variance", "q k", of=ScalingSteps, stage="output"),
     ),
-    Function(
-        "entropy",
-        "entropy(weights) -> (..., n_q), in nats: minus the sum of w ln w over the keys. A weight of 0 adds 0.",
-        (
-            "One number per query: the sum runs over the last axis.",
-            "0 ln 0 counts as 0, and np.log(0) is -inf: give log another number there.",
-            "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
-        ),
-        probes=entropy_probes(),
-        **step_options("entropy", "weights", of=ScalingSteps, stage="output"),
-    ),
     Number(
         "uniform_divisor",
         "the positive divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance "
@@ -162,6 +151,17 @@ EXERCISES = (
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
         },
+    ),
+    Function(
+        "entropy",
+        "entropy(weights) -> (..., n_q), in nats: minus the sum of w ln w over the keys. A weight of 0 adds 0.",
+        (
+            "One number per query: the sum runs over the last axis.",
+            "0 ln 0 counts as 0, and np.log(0) is -inf: give log another number there.",
+            "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
+        ),
+        probes=entropy_probes(),
+        **step_options("entropy", "weights", of=ScalingSteps, stage="output"),
     ),
     WithFewer(
         "scores_in_range",
