@@ -25,10 +25,10 @@ class Checks:
     uniform_divisor: Exercise
     entropy: Exercise
     scores_in_range: Exercise
-    SelfAttention: Exercise
     alphabet_scores: Exercise
     other_head: Exercise
     choose_W_Q: Exercise
+    SelfAttention: Exercise
     causal_mask: Exercise
     masked_softmax: Exercise
     masked_attention: Exercise
@@ -39,8 +39,8 @@ class Checks:
     multi_head_attention: Exercise
     MultiHeadAttention: Exercise
     two_jobs: Exercise
-    bag_accuracy: Exercise
     patch: Exercise
+    bag_accuracy: Exercise
     induction_measure: Exercise
     divisor_repair: Exercise
     without_head: Exercise

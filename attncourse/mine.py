@@ -26,9 +26,10 @@ import tempfile
 import types
 from pathlib import Path
 
-from .catalogue import EXERCISES, LESSONS
+from .catalogue import EXERCISES
 from .engine import right_answers
 from .lessons import ORDER
+from .titles import TITLES, heading
 
 SECONDS = 60  # for a fresh Python that imports torch and checks a module on a slow machine
 ALONE = "Fix: let the function define or import what it uses, or make it an argument."
@@ -56,10 +57,10 @@ def keep(answer):
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
         return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
-    exercise = EXERCISES[name]
-    if not exercise.kept:
+    exercise = EXERCISES.get(name)  # none of an exercise that the clinic judges
+    if not (exercise and exercise.kept):
         used = ", ".join(other.heading for other in KEPT.values())
-        return Note(f"Nothing is kept: no later notebook uses {exercise.heading}. Those that are used again: {used}.")
+        return Note(f"Nothing is kept: no later notebook uses {heading(name)}. Those that are used again: {used}.")
     try:
         text = source_with_needs(answer, exercise)
     except Unkeepable as error:
@@ -129,8 +130,7 @@ def _kept_or_ours(name):
 def progress():
     """Return which exercises of each notebook are solved, as text."""
     solved, lines = set(right_answers.load_solved()) | set(right_answers.ANSWERS), []
-    for slug, lesson in LESSONS.items():
-        names = [exercise.name for exercise in getattr(lesson, "EXERCISES", ())]
+    for slug, names in TITLES.items():
         if names:
             marks = " ".join("●" if name in solved else "○" for name in names)
             lines.append(f"{ORDER.index(slug):02}  {marks}  {sum(name in solved for name in names)} of {len(names)}")

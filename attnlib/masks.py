@@ -254,7 +254,7 @@ def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarr
     validation.refuse_masked_array(mask, "attn_mask")
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
-        validation.added_on_purpose(mask.any() and not mask.all() and ((mask == 0) | (mask == 1)).all())
+        validation.added_on_purpose(mask.any() and ((mask == 0) | (mask == 1)).all())
         validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any(), mask.dtype)
     if scores_shape is not None:
         validation.mask_shape(mask.shape, scores_shape)

@@ -153,7 +153,7 @@ def mask_kind(kind: str, dtype: Any) -> None:
 
 
 def added_on_purpose(only_zeros_and_ones: Any) -> None:
-    """Raise if a floating mask holds 0 and 1 and nothing else: it is meant to forbid, and would be added."""
+    """Raise if a floating mask holds 1 and nothing but 0 and 1: it is meant as True and False, and would be added."""
     if only_zeros_and_ones:
         raise ValueError(
             "a floating attn_mask is added to the scores, and this one holds only 0 and 1, which forbids nothing: "

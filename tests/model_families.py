@@ -77,6 +77,8 @@ FAMILIES = {
     "ViT": Family("vit", "ViTLayer", "ViTConfig", SMALL),
     "wav2vec 2": Family("wav2vec2", "Wav2Vec2EncoderLayer", "Wav2Vec2Config", SMALL),
     "Whisper, decoder": Family("whisper", "WhisperDecoderLayer", "WhisperConfig", BOTH, FIRST),
+    "XGLM": Family("xglm", "XGLMDecoderLayer", "XGLMConfig", {"d_model": 32, "ffn_dim": 64, "attention_heads": 4},
+                   FIRST),
     "XLM-RoBERTa": Family("xlm_roberta", "XLMRobertaLayer", "XLMRobertaConfig", SMALL),
 }  # fmt: skip
 

@@ -200,7 +200,7 @@ def test_layers_with_and_without_a_bias_pass_and_keep_the_names_of_mistakes():
 
 
 @pytest.mark.parametrize("name, base", [("SelfAttention", SelfAttention), ("MultiHeadAttention", Layer)])
-def test_what_changes_in_training_is_told(name, base):
+def test_dropout_that_is_off_in_evaluation_is_remarked_on_and_a_norm_over_the_batch_rejected(name, base):
     class Dropping(base):
         p = 0.1
 
@@ -212,9 +212,17 @@ def test_what_changes_in_training_is_told(name, base):
             output, weights = super().forward(*inputs, **options)
             return self.drop(output), weights
 
+    class Norm(base):
+        def forward(self, *inputs, **options):
+            output, weights = super().forward(*inputs, **options)
+            return output / (output.std() if self.training else 1), weights
+
     verdict = getattr(check, name)(Dropping)
-    assert verdict.state == "wrong" and "In training mode your module gives other numbers" in verdict.message
-    assert getattr(check, name)(type("Off", (Dropping,), {"p": 0.0})).passed
+    assert verdict.passed and "Remark: in training mode your module gives other numbers" in verdict.message
+    off = getattr(check, name)(type("Off", (Dropping,), {"p": 0.0}))
+    assert off.passed and "Remark: in training" not in off.message
+    verdict = getattr(check, name)(Norm)
+    assert verdict.mistake == "changes_in_training" and "the same at each call" in verdict.message, verdict
 
 
 @pytest.mark.parametrize("missing", ["key", "value"])
@@ -278,22 +286,23 @@ def test_an_error_of_the_backward_pass_is_shown():
 
 
 @pytest.mark.parametrize(
-    "form, kind",
+    "form, kind, mistake",
     [
-        (lambda output, weights: output, "one Tensor"),
-        (lambda output, weights: (output, None), "(output, None)"),
-        (lambda output, weights: (output,), "a tuple of 1"),
-        (lambda output, weights: (output, weights, weights), "a tuple of 3"),
+        (lambda output, weights: output, "one Tensor", "too_few_returned"),
+        (lambda output, weights: (output, None), "(output, None)", "too_few_returned"),
+        (lambda output, weights: (output,), "a tuple of 1", "too_few_returned"),
+        (lambda output, weights: (output, weights, weights), "a tuple of 3", "too_many_returned"),
     ],
 )
 @pytest.mark.parametrize("name", ["SelfAttention", "MultiHeadAttention"])
-def test_a_module_returns_output_and_weights(name, form, kind):
+def test_a_module_returns_output_and_weights(name, form, kind, mistake):
     class Other(getattr(torch_layers, name)):
         def forward(self, *inputs, attn_mask=None):
             return form(*super().forward(*inputs, attn_mask=attn_mask))
 
     verdict = getattr(check, name)(Other)
-    assert (verdict.state, verdict.mistake) == ("wrong", "another_number_returned")
+    assert (verdict.state, verdict.mistake) == ("wrong", mistake)
+    assert any("makes a tuple" in hint for hint in verdict.hints) == (mistake == "too_many_returned")
     assert "(output, weights)" in verdict.message and f"returns {kind}." in verdict.message
 
 

@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from attnlib.diagnose import diagnose
 from attnlib.diagnose._caller import Caller
 from attnlib.diagnose._watch import plain_attention
-from tests.diagnose_corpus import public_styles, real_code, self_attention
+from tests.diagnose_corpus import layers, public_styles, real_code, self_attention
 
 SIZES = {"embed_dim": 32, "num_heads": 4}
 
@@ -108,6 +108,45 @@ def test_a_decoder_that_insists_on_two_masks_is_handed_both(make):
     assert diagnosis.wrong == []
     probes = ("causality", "padding", "dead parameters", "keys matter", "allowed keys")
     assert {diagnosis[probe].verdict for probe in probes} == {"ok"}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_decoder_that_exchanges_its_two_masks_is_told_where_that_raises(strict):
+    class Tutorial(layers.TutorialDecoder):
+        def forward(self, x, memory, src_mask, tgt_mask):
+            if strict:
+                src_mask, tgt_mask = src_mask.bool(), tgt_mask.bool()
+            return super().forward(x, memory, src_mask, tgt_mask)
+
+    class FirstIsWhatIsMine(Tutorial):  # the names say that the context is the target
+        def forward(self, src, tgt, src_mask, tgt_mask):
+            return super().forward(src, tgt, tgt_mask, src_mask)
+
+    finding = of(Tutorial(bug="masks exchanged"))["causality"]
+    assert finding.verdict == "wrong" and "the tokens follow src_mask, the mask of what is read" in finding.measured
+    assert of(Tutorial()).wrong == [] == of(FirstIsWhatIsMine()).wrong
+
+
+def test_a_mask_that_raises_in_float64_alone_is_tried_in_float32():
+    class Bounded(real_code.Plainest):
+        def forward(self, x, attention_mask=None):
+            q, k, v = self.project(x)
+            scores = q @ k.mT / self.width**0.5
+            if attention_mask is not None:
+                assert attention_mask.dtype == torch.float32 and attention_mask.shape[1:] == (1, *scores.shape[-2:])
+                scores = torch.max(scores + attention_mask, torch.full((), -1e30))  # refuses two dtypes
+            return self.o(self_attention.merge(scores.softmax(-1) @ v))
+
+    diagnosis = of(Bounded())
+    assert diagnosis.wrong == [] and diagnosis["inputs untouched"].verdict == "ok"
+    assert {diagnosis[probe].verdict for probe in ("causality", "padding")} == {"ok"}
+
+    class Read(real_code.Plainest):
+        def forward(self, x, attention_mask=None):
+            assert attention_mask is None
+            return self.attend(*self.project(x))
+
+    assert "could not be given a mask" in of(Read())["causality"].measured
 
 
 def test_causality_is_tried_with_the_mask_that_is_for_the_tokens_themselves():
@@ -242,6 +281,20 @@ def test_a_switch_that_hands_back_a_cache_is_switched_on():
     diagnosis = of(real_code.Switched())
     assert diagnosis["cache"].verdict == "ok" and "in chunks" in diagnosis["cache"].measured
     assert of(real_code.Switched(bug="last value lost")).wrong == ["cache"]
+
+
+def test_what_a_switch_of_a_cache_does_besides_it_does_all_at_once_too():
+    class Rounds(real_code.Plainest):
+        def forward(self, x, past=None, use_cache=False):
+            q, k, v = self.project(x)
+            if use_cache:
+                k, v = (y.half().to(x.dtype) for y in (k, v))
+            k, v = (k, v) if past is None else (torch.cat(pair, -2) for pair in zip(past, (k, v), strict=True))
+            later = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1 + k.shape[-2] - q.shape[-2])
+            y = self.attend(q, k, v, later)
+            return (y, (k, v)) if use_cache else y
+
+    assert of(Rounds())["cache"].verdict == "ok"
 
 
 def test_a_switch_that_only_sounds_like_a_cache_is_none():

@@ -118,7 +118,7 @@ ATTENTION = [
         ShapeError,
         ("(2, 3, 5) does not", "Fix: the mask has 3 axes and the scores have 2; leave out those in front."),
     ),
-    ("floating mask does not fit", BATCH, {"attn_mask": a(2, 5)}, ShapeError, ("(2, 5) does not", "(2, 3, 5)")),
+    ("floating mask does not fit", BATCH, {"attn_mask": -a(2, 5)}, ShapeError, ("(2, 5) does not", "(2, 3, 5)")),
     ("empty mask", (Q, K, V), {"attn_mask": a(0, 5) > 0}, ShapeError, ("attn_mask (0, 5) does not",)),
     (
         "mask that does not fit, causal",

@@ -77,6 +77,15 @@ def test_memory_of_tiles_is_constant_and_the_maps_is_not():
     assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 
 
+def test_a_copy_of_all_tiles_is_no_online_softmax():
+    def copies(tiles):
+        scores, values = zip(*((s + 0, v + 0) for s, v in tiles), strict=True)
+        return al.softmax(np.concatenate(scores, -1)) @ np.concatenate(values)
+
+    verdict = check.online_softmax(copies)
+    assert verdict.mistake == "tiles_kept" and "no copy of a tile" in verdict.message, verdict
+
+
 def test_what_fails_on_a_long_text_alone_is_wrong_and_not_an_error_of_the_check():
     def short_only(query, key, value, attn_mask=None, block=64):
         if len(query) > 100:
@@ -87,12 +96,18 @@ def test_what_fails_on_a_long_text_alone_is_wrong_and_not_an_error_of_the_check(
     assert verdict.state == "wrong" and "raises ValueError: too long" in verdict.message, verdict
 
 
-def test_an_answer_in_torch_is_right_and_none_is_said_to_be_attnlibs():
+def test_no_answer_is_right_whose_memory_is_not_seen_and_none_is_said_to_be_attnlibs():
     def in_torch(query, key, value, attn_mask=None, block=64):
         mask = None if attn_mask is None else attn_mask.numpy()  # only tensors have .numpy()
         return torch.as_tensor(tiled(query.numpy(), key.numpy(), value.numpy(), mask, block))
 
-    assert check.tiled(in_torch).state == "right"
+    def one_call(query, key, value, attn_mask=None, block=64):
+        tensors = (x if x is None else torch.tensor(x) for x in (query, key, value, attn_mask))
+        return torch.nn.functional.scaled_dot_product_attention(*tensors).numpy()
+
+    for answer in (in_torch, one_call):
+        verdict = check.tiled(answer)
+        assert verdict.state == "not tried" and "All results are right. How much memory" in verdict.message, verdict
     check.tiled.__dict__.pop("expected", None)  # as in a fresh kernel, where the right results are not known yet
     verdict = check.tiled(long_texts.keys_outside)
     assert verdict.state == "right" and "attnlib" not in verdict.message, verdict

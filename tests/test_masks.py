@@ -157,13 +157,13 @@ def test_float16_takes_a_large_negative_fill_as_blocked(twin, rng):
 def test_a_floating_mask_of_0_and_1_is_refused_and_added_if_it_is_meant_so(twin, rng):
     """np.tril(np.ones((n, n))) would be added, and forbid nothing; 1 less in every place gives the same weights."""
     x, lower = rng.normal(size=(3, 4)), np.tril(np.ones((3, 3)))
-    for mask in (lower, lower.astype(np.float32), lower[None]):
+    for mask in (lower, lower.astype(np.float32), lower[None], np.ones((3, 3))):
         with pytest.raises(ValueError, match="holds only 0 and 1"):
             twin.trace(x, x, x, attn_mask=mask)
     added = twin.trace(x, x, x, attn_mask=lower - 1).weights
     scores = x @ x.T / 2 + lower
     np.testing.assert_allclose(np.asarray(added), al.softmax(scores), atol=1e-7)
-    for mask in (np.ones((3, 3)), np.zeros((3, 3)), 2 * lower, np.where(lower, 0, -INF), lower - 0.5):
-        twin.trace(x, x, x, attn_mask=mask)  # one number for all changes nothing, any other one is meant
+    for mask in (np.zeros((3, 3)), 2 * lower, np.where(lower, 0, -INF), lower - 0.5):
+        twin.trace(x, x, x, attn_mask=mask)  # 0 alone is an additive mask that forbids nothing, any other one is meant
     with pytest.raises(ValueError, match="holds only 0 and 1"):
         al.combine_masks(lower, np.ones((3, 3), bool))

@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_llama
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import attnlib as al
 from attncourse import check, mine, smollm
 from attncourse.engine import right_answers
 from attnlib import torch_layers
+from tools import numbering
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
-from tools.numbering import numbers
 from tools.series import find_notebook
 
 IMPORTS = "import numpy as np\nfrom attncourse import check, mine\n"
@@ -122,7 +123,7 @@ def my_attention(query, key, value):
     return my_softmax(query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])) @ value
 """
 ASKED = ("masked_softmax", "masked_attention", "split_heads", "merge_heads", "multi_head_attention")
-NAMES = {numbers()[name]: name for name in ASKED}
+NAMES = {numbering.numbers()[name]: name for name in ASKED}
 
 
 def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_other(cells, folder, tmp_path):
@@ -317,6 +318,30 @@ def test_progress_counts_what_was_found_right_here_and_before(folder):
     assert "02  ● ○ ○ ○  1 of 4" in mine.progress()
     check.no_head_can(("AB", "ABAB"))
     assert right_answers.load_solved() == ["softmax", "no_head_can"]
+
+
+@pytest.mark.parametrize("name", [name for name in numbering.ORDER if numbering.exercises(name)])
+def test_each_exercise_of_a_notebook_stands_in_progress(folder, name):
+    (folder / "mine").mkdir()
+    for solved, (exercise, (number, _)) in enumerate(exercises := numbering.exercises(name).items()):
+        with (folder / "mine" / "solved.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{exercise}\n")
+        marks = " ".join("●" * (solved + 1) + "○" * (len(exercises) - solved - 1))
+        assert f"{numbering.NUMBERS[name]}  {marks}  {solved + 1} of {len(exercises)}" in mine.progress(), number
+
+
+def test_what_the_clinic_finds_right_stands_in_progress_and_is_not_kept(folder):
+    from attncourse.clinic import patients
+
+    def strikes(module):
+        one, other = torch.randn(2, 2, 7, 24)
+        moved = (module(x.clone(), one)[0] - module(x.clone(), other)[0]).abs().max()
+        return 1.0 if moved < 1e-5 else 0.0
+
+    x = torch.randn(2, 5, 24)
+    assert not patients.name_bug(1, "case_35", strikes).passed and "07  ○ ○ ○ ○ ○" in mine.progress()
+    assert patients.name_bug(1, "case_34", strikes).passed and "07  ● ○ ○ ○ ○  1 of 5" in mine.progress()
+    assert "no later notebook uses 7.1 · A first patient" in mine.keep(strikes)
 
 
 def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):

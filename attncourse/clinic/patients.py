@@ -10,6 +10,7 @@ from torch import nn
 
 from attnlib.diagnose import diagnose
 
+from ..engine import right_answers
 from ..engine.run import TIME_LIMIT, describe_error, late, words_of
 from ..engine.sandbox import TimeUp, time_limit
 from ..engine.verdict import Verdict
@@ -116,6 +117,7 @@ def name_bug(number, answer, probe=None):
         trouble = late(TIME_LIMIT).problem
     if trouble:
         return verdict("wrong", trouble)
+    right_answers.record(f"name_bug_{number}", probe)
     met, bug = len(_others(unknown.name, cases)), cases[unknown.name].bug
     return verdict(
         "right", f"Your probe strikes for this bug, {bug}, and for none of the {met} others of {table} it was tried on."
@@ -238,6 +240,7 @@ def mended(module):
         if finding.verdict == "wrong" or (finding.probe in _MENDED and finding.verdict != "ok"):
             measured = finding.measured if finding.verdict != "could not tell" else _NOT_FOLLOWED
             return verdict("wrong", f"diagnose says of its {finding.probe}: {finding.verdict}. {measured}.")
+    right_answers.record("mended", module)
     return verdict("right", "Nothing is wrong, and the mask does what it says.")
 
 
@@ -328,6 +331,8 @@ def try_probe(probe):
         state, message = _judge_mask_probe(probe)
     except TimeUp:
         state, message = "wrong", late(TIME_LIMIT).problem
+    if state == "right":
+        right_answers.record("try_probe", probe)
     return Verdict("probe", state, message, hints=_PROBE_HINTS, heading=heading("try_probe"))
 
 

@@ -59,12 +59,12 @@ def _verdict(exercise, state, message, **more):
     return Verdict(exercise.name, state, message, **{"hints": exercise.hints, "heading": exercise.heading, **more})
 
 
-def right(exercise, outcomes, ours, answer):
+def right(exercise, outcomes, ours, answer, remark=""):
     """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name).
 
-    The `answer` is what a picture is drawn from.
+    The `answer` is what a picture is drawn from, `remark` stands last.
     """
-    remarks, payoff = _remarks(exercise, outcomes, ours), exercise.payoff
+    remarks, payoff = "\n".join(filter(None, (_remarks(exercise, outcomes, ours), remark))), exercise.payoff
     if payoff is None:
         return _verdict(exercise, "right", remarks, hints=())
     return _verdict(

@@ -94,6 +94,7 @@ class Exercise:
             function = self.adapt(answer)
             with run.calls_into_libraries({self.name, *self.our_functions}) as ours:
                 outcomes = self.run_on_probes(function)
+            self.look_further(function, outcomes, ours)
         except Unmeasured as error:
             return describe.cannot_tell_verdict(self, error)
         except Unfit as error:
@@ -103,7 +104,8 @@ class Exercise:
             return describe.not_tried_verdict(self, returned=True)
         if state == "right":
             right_answers.record(self.name, answer)
-            return describe.right(self, outcomes, ours, self.on_other_inputs(function, answer, outcomes))
+            seen = self.on_other_inputs(function, answer, outcomes)
+            return describe.right(self, outcomes, ours, seen, self.remark_on(answer))
         difference = first_difference(outcomes, self.expected, self.probes)
         located, remark = None, ""
         if [mistake.id for mistake in mistakes] == [FACTOR]:
@@ -115,6 +117,13 @@ class Exercise:
 
     def __repr__(self):
         return f"check.{self.name}: {self.task}"
+
+    def look_further(self, function, outcomes, ours):
+        """Raise Unfit where right results are not enough; `ours` are the calls into libraries."""
+
+    def remark_on(self, answer):
+        """Return what is worth saying of a right answer beside its results, or ""."""
+        return ""
 
     def call_on_probe(self, function, args, **options):
         """Return the Outcome of `function` on the arguments of a probe."""
@@ -427,11 +436,16 @@ class MemoryBounded(Function):
     called: Callable  # (function, n) -> what it gives for n tokens
     where: str  # completes "from 256 to 512 tokens, ..."
     fix: str
+    grows: str | None = None  # the id of the mistake
 
-    def run_on_probes(self, function):
-        outcomes = super().run_on_probes(function)
-        if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
-            return outcomes
+    def look_further(self, function, outcomes, ours):
+        if not all_same(outcomes, self.expected, self.probes):
+            return
+        if outcomes[0].tensor or any(whose == "torch" for whose, _ in ours):
+            raise Unmeasured(
+                "All results are right. How much memory they take cannot be seen here: the arrays of NumPy are "
+                "measured, and torch's tensors are not. Fix: write it with NumPy alone."
+            )
         held = partial(memory_grows_with_map, partial(self.called, function))
         (found,) = run.outcomes([lambda: run.call(lambda: np.array(held()), ())], copied=True)
         if found.kind:
@@ -439,9 +453,9 @@ class MemoryBounded(Function):
         if found.values[0]:
             raise Unfit(
                 f"All results are right. But from {LONG} to {2 * LONG} tokens, {self.where}, each further token "
-                f"takes {FEW} numbers or more. Fix: {self.fix}."
+                f"takes {FEW} numbers or more. Fix: {self.fix}.",
+                self.grows,
             )
-        return outcomes
 
 
 def step_options(step, given, *, of=Steps, axes=(), stage=""):
@@ -468,9 +482,13 @@ class Module(Function):
         modules.check_class(answer, self.name)
         return lambda *args: modules.call_module(answer, *self.unpack(*args), self.biases)
 
+    def remark_on(self, answer):
+        sizes, weights, inputs, options, _ = self.unpack(*self.probes[0].args)
+        return modules.DROPS if modules.drops(answer, sizes, weights, inputs, options) else ""
+
     @property
     def names(self):
-        return (*super().names, modules.LAYER, *modules.LEARNING.values())
+        return (*super().names, modules.LAYER, modules.FEW, *modules.LEARNING.values())
 
     def locate_unnamed(self, function, outcomes, difference):
         if difference.part == 0 and difference.probe.says:  # all numbers are right, and it is asked what is learned

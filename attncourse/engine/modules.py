@@ -9,7 +9,11 @@ import numpy as np
 
 from .run import Unfit
 
-LAYER, LEARNING = "another_layer", {3: "bias_lost", 4: "changes_in_training"}
+LAYER, FEW, LEARNING = "another_layer", "too_few_returned", {3: "bias_lost", 4: "changes_in_training"}
+DROPS = (
+    "Remark: in training mode your module gives other numbers at each call, as nn.Dropout does. In evaluation mode, "
+    "after `.eval()`, it is right; the formula has no dropout."
+)
 
 
 def has_torch():
@@ -61,11 +65,12 @@ def call_module(cls, sizes, weights, inputs, options, learning, biases):
         result = module(*inputs, **options)
     if result is None or result is ...:
         return result
-    if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:
+    several = isinstance(result, tuple | list)
+    if not several or len(result) != 2 or result[1] is None:
         raise Unfit(
             "The exercise asks for two tensors, (output, weights); your module returns "
             f"{_kind(result)}. Fix: return output, weights.",
-            "another_number_returned",
+            "too_many_returned" if several and len(result) > 2 else FEW,
         )
     return tuple(result)
 
@@ -204,13 +209,32 @@ def _bias_lost(module, inputs, options, names):
         return np.array([is_lost(name) for name in names])
 
 
-def _changes_in_training(module, inputs, options):
-    """Tell whether the module gives other numbers in training mode: nn.Dropout, or a norm over the batch."""
+def _in_training(module, inputs, options):
+    """Return outputs: one in evaluation mode, five in training mode, of which some may drop nothing."""
     import torch
 
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        expected = torch.as_tensor(module(*inputs, **options)[0])
+        outputs = [torch.as_tensor(module(*inputs, **options)[0]).clone()]
         module.train()
-        outputs = [torch.as_tensor(module(*inputs, **options)[0]) for _ in range(5)]  # dropout may drop nothing
-    return not all(torch.allclose(x, expected, atol=1e-5, equal_nan=True) for x in outputs)
+        return [*outputs, *(torch.as_tensor(module(*inputs, **options)[0]).clone() for _ in range(5))]
+
+
+def _equal(outputs):
+    return all(outputs[0].allclose(x, atol=1e-5, equal_nan=True) for x in outputs)
+
+
+def _changes_in_training(module, inputs, options):
+    """Tell whether training mode gives other numbers, the same at each call, as a norm over the batch does."""
+    outputs = _in_training(module, inputs, options)
+    return not _equal(outputs) and _equal(outputs[1:])
+
+
+def drops(cls, sizes, weights, inputs, options):
+    """Tell whether a module of the class gives other numbers at each call in training mode, as nn.Dropout does."""
+    import torch
+
+    inputs = [torch.from_numpy(x) for x in inputs]
+    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
+    module = _module_with_weights(cls, sizes, weights, inputs[0].dtype, biases=True)
+    return not _equal(_in_training(module, inputs, options)[1:])

@@ -120,7 +120,10 @@ def gradient(args, matrices):
         faults = list(zip(matrices, yours, strict=True))
         cut, nan, bias = (" and ".join(name for name, y in faults if y == fault) for fault in (1, 2, 3))
         if not (cut or nan or bias):
-            return "In training mode your module gives other numbers: nn.Dropout? Fix: leave it out, the task has none."
+            return (
+                "In training mode your module gives other numbers, the same at each call: is there a norm over the "
+                "batch? Fix: leave it out, the task has none."
+            )
         if bias:
             return (
                 f"The bias of {bias} does not arrive in the output as it should. A layer adds its own when it is "

@@ -32,7 +32,7 @@ _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
 
 # The mistakes that an error proves by itself, and the words of the problem by which it is known.
 PROVED = {
-    "another_number_returned": "one array is expected. Fix: ",
+    "too_many_returned": "one array is expected. Fix: ",
     "mask_as_index": "an index has the shape of what it picks from; np.where(mask, scores, -np.inf) stretches axes of "
     "size 1.",
     "array_as_condition": "with more than one ",  # element, value: NumPy and torch
@@ -290,7 +290,8 @@ def _no_numbers(x, lists):
             fix = "return only what the exercise asks for"
         elif any(isinstance(part, np.ndarray) or _is_tensor(part) for part in x):
             fix = "np.stack(..., axis=...) makes one of them, and the axis says where in the shape their number stands"
-        return f"You return a {type(x).__name__} of {len(x)}, where one array is expected. Fix: {fix}."
+        wanted = "one array is expected" if isinstance(x, tuple) else "the result is an array"
+        return f"You return a {type(x).__name__} of {len(x)}, where {wanted}. Fix: {fix}."
     if isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
         return ""
     if lists:

@@ -422,15 +422,22 @@ SHARED = (
         behaves_as_if="it gives other numbers in training mode",
         symptom="In evaluation mode every number is right.",
         hint="Which of your layers do something else in training than in evaluation?",
-        then="nn.Dropout and norms over a batch do. The task has none.",
+        then="A norm over the batch does, such as nn.BatchNorm1d. The task has none.",
     ),
     # --- seen in an error and its line: engine/run.py
     Mistake(
-        "another_number_returned",
-        behaves_as_if="it returns another number of arrays than are asked for",
-        symptom="Whoever goes on with the result gets one thing for several, or several for one.",
+        "too_many_returned",
+        behaves_as_if="it returns more than is asked for",
+        symptom="Whoever continues with the result gets a tuple in place of an array, or one thing too many.",
         hint="What does the task ask you to return, and what stands behind your `return`?",
-        then="A comma there makes a tuple. Several arrays become one by np.stack or np.concatenate.",
+        then="A comma there makes a tuple. Return what the task names, and nothing else.",
+    ),
+    Mistake(
+        "too_few_returned",
+        behaves_as_if="it returns less than is asked for",
+        symptom="Whoever unpacks the result gets an error, or takes rows of the first array for the others.",
+        hint="What does the task ask you to return, and what stands behind your `return`?",
+        then="All of it stands behind one `return`, in the order of the task, with commas between.",
     ),
     Mistake(
         "mask_as_index",

@@ -42,7 +42,7 @@ def untouched(p):
         for mask in (causal, ~causal) if attempt.form is not None else ():  # what is True already cannot become True
             masks = p.mask(attempt.form, mask)
             pairs += [(x, x.clone()) for x in masks.values()]
-            p.caller(p.fresh(p.module), *[x.clone() for x in before], masks)
+            p.caller(p.fresh(p.module), *[x.clone().to(p.dtype) for x in before], masks)
     changed = sum(not torch.equal(after, kept) for after, kept in pairs)
     return judge(not changed, f"{changed} of {len(pairs)} tensors were changed")
 

@@ -78,6 +78,13 @@ def _with_zeros_filled(module):
     return module
 
 
+_MEMORY, _ITSELF = ("cross", "memory", "enc", "src", "context"), ("tgt", "trg", "target", "self")
+
+
+def _has_word(name, words):
+    return any(word in name for word in words)
+
+
 _LONGEST = 100  # tokens that are tried, and as many sequences
 
 
@@ -106,7 +113,7 @@ class Patient:
         self.unfilled = _uncompiled(copied(module._modules.get("_orig_mod", module))).cpu().float().eval()
         self.original = _with_zeros_filled(copied(self.unfilled))
         self.caller = calling.Caller(module, own_call, num_heads)
-        self._runnable, self.convolves, self.stateful = None, False, False
+        self._runnable, self.convolves, self.stateful, self.masks_for_memory = None, False, False, []
         self._choose()
         self.stateful = self._keeps_state()
         self._hold_what_it_reads()
@@ -184,11 +191,11 @@ class Patient:
         """A decoder attends to itself, too: what it reads besides is held still, or it would leak past any mask."""
         caller, roles = self.caller, self.caller.roles
         if caller.held or self._hold():
-            words = ("cross", "memory", "enc", "src", "context")
             # What it reads has masks of its own, which say nothing of the tokens that attend to each other.
             others = [form.name for form in caller.neutral.others] if caller.neutral else []
-            masks = [name for name in caller.masks if name not in others and not any(word in name for word in words)]
-            caller.masks = masks or caller.masks
+            for_memory = [name for name in caller.masks if _has_word(name, _MEMORY)]
+            masks = [name for name in caller.masks if name not in (*others, *for_memory)]
+            self.masks_for_memory, caller.masks = for_memory, masks or caller.masks
         else:
             caller.roles, caller.held = roles, None
             if caller.neutral:
@@ -480,7 +487,7 @@ class Patient:
     def pairs(self):
         """The Attempt at a causal mask."""
         mask = torch.ones(self.n, self.n, dtype=torch.bool).tril()
-        attempt = best_attempt(self, PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
+        attempt = self._best(PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
         if attempt.form is None and attempt.nan:  # a module that hides each token from itself leaves the first one none
             mask[0, 1] = True
             attempt = best_attempt(self, PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
@@ -539,7 +546,44 @@ class Patient:
         real = torch.arange(self.n) < self.n - padded[:, None]  # (b, n)
         if self.causal:
             real = real.flip(1)
-        return best_attempt(self, PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding, names)
+        return self._best(PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding, names)
+
+    def _best(self, shapes, mask, measure, names=None):
+        """Return the best Attempt; where every mask raises in float64, perhaps one in float32, and all from there on.
+
+        Some modules compare the scores with a bound in float32 as soon as there is a mask.
+        """
+        attempt = best_attempt(self, shapes, mask, measure, names)
+        if attempt.accepted or not attempt.error or self.dtype == torch.float32 or self.caller.neutral:
+            return attempt
+        before = dict(vars(self))
+        for name in ("tolerance", "reach", "steady", "repeats", "unread_masks"):
+            vars(self).pop(name, None)
+        self.dtype, self.module, self.x = torch.float32, copied(self.module).float(), self.x.float()
+        self.output = self.run(self.x)
+        single = best_attempt(self, shapes, mask, measure, names)
+        if single.accepted:
+            return single
+        vars(self).clear()
+        vars(self).update(before)
+        return attempt
+
+    @property
+    def own_mask(self):
+        """The mask that is named after the tokens themselves, as tgt_mask is, or ""."""
+        return next((name for name in self.caller.masks if _has_word(name, _ITSELF)), "")
+
+    @functools.cached_property
+    def exchanged_mask(self):
+        """The form of a mask named after what is read, where the tokens follow it and not their own; or None."""
+        caller, attempt = self.caller, self.pairs
+        reads = any(_has_word(name, _MEMORY) for name in caller.held or {})
+        if not reads or not self.own_mask or any(_has_word(name, _MEMORY) for name in caller.roles.values()):
+            return None
+        if attempt.error and not attempt.accepted and self.masks_for_memory:
+            mask = torch.ones(self.n, self.n, dtype=torch.bool).tril().expand(self.n, -1, -1)
+            attempt = best_attempt(self, PAIRS, mask, self._try_pairs, self.masks_for_memory)
+        return attempt.form if attempt.works and attempt.form.name in self.masks_for_memory else None
 
     def turned(self, form):
         """Whether a mask of pairs is read with rows and columns exchanged; the causal one alone cannot tell."""

@@ -202,6 +202,9 @@ def _causality(p):
         leaks = int(p.reach.triu(1).sum())
         by = "" if p.declared.causal else " (causal by itself)"
         return judge(not leaks, f"{leaks} pairs: a token moves an earlier output{by}")
+    if form := p.exchanged_mask:
+        measured = f"the tokens follow {form.name}, the mask of what is read besides, and not {p.own_mask}"
+        return "wrong", measured, "two masks exchanged, in forward or in what it calls"
     attempt = p.pairs
     if not attempt.works:
         if p.takes_keys_only:

@@ -67,8 +67,7 @@ def mask_for(mask: Any, is_causal: bool, shape: Sequence[int], query: torch.Tens
         if is_float:
             mask = mask.to(query.dtype)
             if not torch.compiler.is_compiling():  # a graph has no branch on what a tensor holds
-                some, ones = bool(mask.any()), bool(mask.all())
-                validation.added_on_purpose(some and not ones and bool(((mask == 0) | (mask == 1)).all()))
+                validation.added_on_purpose(bool(mask.any()) and bool(((mask == 0) | (mask == 1)).all()))
                 validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
     return with_causal(mask, masks.causal_mask(*shape[-2:]), query.device) if is_causal else mask

@@ -187,7 +187,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # ## How to work
 #
-# Run a cell with Shift + Enter. What answers a *Predict* is hidden until you
+# What answers a *Predict* is hidden until you
 # run its cell. Change numbers as you like: *Restart Kernel* starts over. Folded code need not be read. Some notebooks end with
 # *Appendix: checks*, which measures what the text claims. Nothing later needs it.
 #

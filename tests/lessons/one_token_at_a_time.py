@@ -290,7 +290,7 @@ LEARNERS = {
                 ("new keys", "key.fill(0)"),
             )
         },
-        "one array": ("another_number_returned", lambda *a: a[0], "must return (output, (keys, values))"),
+        "one array": ("too_few_returned", lambda *a: a[0], "must return (output, (keys, values))"),
         "no heads": (None, decode(back="(output[0], (k, v))"), "(6, 3)"),
         "values of the chunk": (None, decode(v="value"), "raises", "as if"),  # shapes do not fit: loud
     },

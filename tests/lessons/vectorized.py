@@ -154,6 +154,8 @@ LEARNERS = {
         "exp": ("exp_not_divided", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     },
     "attention_scores": {
+        "scores and their transpose": ("too_many_returned", lambda q, k: (q @ k.mT, k @ q.mT), "return only what"),
+        "a list of rows": (None, lambda q, k: [k @ row for row in q], "np.stack(..., axis=...)", "tuple"),
         "the past": ("part_of_result", lambda q, k: np.tril(q @ np.swapaxes(k, -1, -2))),
         "over d_k": ("factor", lambda q, k: q @ np.swapaxes(k, -1, -2) / q.shape[-1], "times the right"),
         "softmax, too": (

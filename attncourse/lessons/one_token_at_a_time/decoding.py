@@ -103,7 +103,7 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
             raise Unfit(
                 f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens in "
                 f"each head; you return {_describe_result(result)}. Fix: return output, (keys, values).",
-                "another_number_returned",
+                None if isinstance(result, tuple) else "too_few_returned",
             ) from None
         start += chunk
     widths = {(output.ndim, len(output), output.shape[-1]) for output in outputs}
@@ -121,6 +121,10 @@ def _describe_result(result):
 
 class InChunks(Function):
     """A step of decoding, judged by what it gives over a whole sequence."""
+
+    @property
+    def names(self):
+        return (*super().names, "too_few_returned")
 
     def call_on_probe(self, function, args, **options):
         spoiled = []

@@ -89,28 +89,6 @@ def _judge_queries(W_Q):
 
 
 EXERCISES = (
-    Module(
-        "SelfAttention",
-        "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
-        "W_V (d_in -> d_v); forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class. The gradient of the output must reach all three. Masks come in 'masks': a forward that "
-        "takes one as well is as good.",
-        (
-            "`__init__` calls super().__init__() and makes three layers; `forward` calls each of them on x.",
-            *ATTENTION_HINTS,
-            "d_v defaults to d_k; bias=False keeps to the formula.",
-        ),
-        probes=self_attention_probes(),
-        given=lambda x, W_Q, W_K, W_V, learning=(): dict(
-            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
-        ),
-        result=lambda s: (s.output, s.shown),
-        axes=OUTPUT_AXES,
-        reveal=locate.self_attention(),
-        unpack=_unpack,
-        biases=False,
-        kept=Kept("SelfAttention", "attnlib.torch_layers.SelfAttention"),
-    ),
     Design(
         "alphabet_scores",
         "[a letter's score with itself, its typical score with another], read off the map of the trained head",
@@ -144,5 +122,27 @@ EXERCISES = (
         ),
         judge=_judge_queries,
         names=(*_TURNED.values(), "query_too_short"),
+    ),
+    Module(
+        "SelfAttention",
+        "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
+        "W_V (d_in -> d_v), with bias=False; forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
+        "Hand in the class. The gradient of the output must reach all three. Masks come in 'masks': a forward that "
+        "takes one as well is as good.",
+        (
+            "`__init__` calls super().__init__() and makes three layers; `forward` calls each of them on x.",
+            *ATTENTION_HINTS,
+            "d_v defaults to d_k; bias=False keeps to the formula.",
+        ),
+        probes=self_attention_probes(),
+        given=lambda x, W_Q, W_K, W_V, learning=(): dict(
+            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
+        ),
+        result=lambda s: (s.output, s.shown),
+        axes=OUTPUT_AXES,
+        reveal=locate.self_attention(),
+        unpack=_unpack,
+        biases=False,
+        kept=Kept("SelfAttention", "attnlib.torch_layers.SelfAttention"),
     ),
 )

@@ -49,6 +49,22 @@ def _judge_measure(scores, weights, tokens):
 
 
 EXERCISES = (
+    Function(
+        "patch",
+        "patch(layer, x, written, part) -> (b, n, d). layer(query, key, value) is layer 2, x (b, n, d) what it "
+        'receives, written (b, n, d) what layer 1 has added to it. part is "queries", "keys" or "values": this one '
+        "without what layer 1 wrote, the other two as they are.",
+        (
+            "What would layer 2 have received if layer 1 had written nothing?",
+            "`x - written`. The part that is named is made of that, the other two of x.",
+            'With bare = x - written: for "keys" it is layer(x, bare, x).',
+        ),
+        probes=vectors_to_patch(),
+        given=lambda layer, x, written, part: {"layer": layer, "x": x, "written": written, "part": part},
+        result=lambda s: s.layer(*s.handed),
+        steps=HeadSteps,
+        axes=("tokens", "features"),
+    ),
     Number(
         "bag_accuracy",
         "the best accuracy without positions for 4 tokens of 2 equally frequent kinds",
@@ -68,22 +84,6 @@ EXERCISES = (
             "majority_as_coin_flip": [2 / 8 + 6 / 8 / 2],
             "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
         },
-    ),
-    Function(
-        "patch",
-        "patch(layer, x, written, part) -> (b, n, d). layer(query, key, value) is layer 2, x (b, n, d) what it "
-        'receives, written (b, n, d) what layer 1 has added to it. part is "queries", "keys" or "values": this one '
-        "without what layer 1 wrote, the other two as they are.",
-        (
-            "What would layer 2 have received if layer 1 had written nothing?",
-            "`x - written`. The part that is named is made of that, the other two of x.",
-            'With bare = x - written: for "keys" it is layer(x, bare, x).',
-        ),
-        probes=vectors_to_patch(),
-        given=lambda layer, x, written, part: {"layer": layer, "x": x, "written": written, "part": part},
-        result=lambda s: s.layer(*s.handed),
-        steps=HeadSteps,
-        axes=("tokens", "features"),
     ),
     Function(
         "induction_measure",
