@@ -264,16 +264,16 @@ print(dict(zip(FEATURES, (x + output)[3].round(3).tolist())))
 
 # %% jupyter={"source_hidden": true}
 def draw_by_head(ax, title, one, two, rows, columns):  # what comes from each head
-    tints = np.array([[[255] * 3, [240, 205, 225]], [[221, 214, 246], [212] * 3]])
+    tints = np.array([[[255] * 3, [246, 228, 212]], [[233, 229, 242], [216] * 3]])
     from_1, from_2 = (matrix.astype(bool).astype(int) for matrix in (one, two))
     pixels = np.dstack([tints[from_1, from_2], 255 * (from_1 | from_2)])  # 0 is clear
     _ = ax.imshow(pixels, aspect="auto")
     for (i, j), value in np.ndenumerate(np.round(one + two, 3)):
-        look = {"color": "black" if value else "gray", "fontsize": 9, "gid": "value"}
+        look = {"color": "black" if value else "gray", "gid": "value"}
         _ = ax.text(j, i, f"{value:g}", ha="center", va="center", **look)
     _ = ax.set_xticks(range(len(columns)), columns, rotation=45, ha="right")
     _ = ax.set_yticks(range(len(rows)), rows)
-    _ = ax.set_title(f"{title} {one.shape}", fontsize=11)
+    _ = ax.set_title(f"{title} {one.shape}")
     _ = ax.set_box_aspect(2.5 / len(columns)), ax.set_anchor("W")
 
 
@@ -290,7 +290,7 @@ draw_by_head(axes[1, 1], "W_O", O_1, O_2, kinds * 2, FEATURES)
 draw_by_head(axes[2, 1], "times W_O: each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
 
 # %% [markdown]
-# Violet comes from head 1, pink from head 2, grey from both. *saw* now has both names, apart: Anna in *female*, Ben in *male*. In
+# Violet comes from head 1, pale orange from head 2, grey from both. *saw* now has both names, apart: Anna in *female*, Ben in *male*. In
 # *who*, where $W_O$ adds them, the two nearly cancel once more.
 #
 # *she* still learns Anna. What she takes is added, and she has 0.885 in *who*, as in notebook [[by_hand]]. Two numbers differ from there.
