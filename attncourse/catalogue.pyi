@@ -112,7 +112,7 @@ class Predict:
     company: Question
     dropout_rows: Question
     no_positions: Question
-    dark_diagonal: Question
+    pale_diagonal: Question
     one_layer: Question
     patching: Question
     by_hand: Question

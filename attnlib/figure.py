@@ -352,9 +352,8 @@ class DescribedFigure(Figure):
         elif kind == "Line chart" and shown:
             labels = (line.get_label() for line in shown[0].lines)
             lines = [" ".join(_plain(label).split()) for label in map(str, labels) if not label.startswith("_")]
-            text += f": {_plain(shown[0].get_ylabel())} over {_plain(shown[0].get_xlabel())}" + (
-                f"; {', '.join(lines)}" if lines else ""
-            )
+            over = f": {_plain(shown[0].get_ylabel())}" * bool(shown[0].get_ylabel())  # else the title names it
+            text += f"{over} over {_plain(shown[0].get_xlabel())}" + (f"; {', '.join(lines)}" if lines else "")
         return f"{text}."
 
 

@@ -240,11 +240,8 @@ def write_pages(notebooks, site, settings):
     book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
     lecture.write_all(site / "teach")
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
-    (site / "pictures").mkdir()
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
-        path = f"pictures/{entry['name']}.png"
-        entry["picture"] = path if first_page.picture(notebooks[entry["name"]], site / path) else None
     ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH, "decks": DECKS}
     home = address().words("")["site"] if address() else "/"
     (site / "404.html").write_text(NOT_FOUND.format(home=home), "utf-8")

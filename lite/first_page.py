@@ -1,26 +1,25 @@
 """The page that everybody sees first. It is no JupyterLab: it is there in a moment, on a phone too."""
 
-import base64
-import io
+import html
 import json
+import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 from jinja2 import Template
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Curve
-from PIL import Image
+from matplotlib.textpath import TextPath
 
-from attncourse import smollm
-from attnlib.colours import KEY, NEXT, QUERY
+from attnlib.colours import LOOK, token
 from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown
 from tools.record_sentences import SENTENCES, STOPS
-from tools.series import find_notebook
+from tools.series import SERIES, find_notebook
 
 HERE = Path(__file__).resolve().parent
 TRAINED = 64
@@ -30,13 +29,15 @@ DESCRIPTION = (
     "works, number by number, in notebooks that run in your browser."
 )
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
-SMALL = 288, 180  # pixels of a notebook's picture: twice what it has on the page
+SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
+FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
+SYMBOL = re.compile(r"\b([a-zA-Z])_([a-zA-Z])\b")  # of a question of the series
 # What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
         "no scale",
         "scaling",
-        "Nothing is divided: scores stay eight times as large, and one word takes all.",
+        "Nothing is divided: scores stay eight times as large.",
     ),
     "no causal mask": (
         "no mask",
@@ -62,92 +63,159 @@ MISTAKES = {
 
 
 def write(site, entries, ways, writes):
-    """Write index.html, the sentences it fetches when they are asked for, and its pictures.
+    """Write index.html, the sentences it fetches when they are asked for, its fonts and its card.
 
     Parameters
     ----------
     site : Path
     entries : list of dict
-        The notebooks: name, title, text, read, run, runs_here, picture.
+        The notebooks: name, title, read.
     ways : dict
-        Where "read", "run" and "teach" lead to.
+        Where "read", "run", "teach" and "decks" lead to.
     writes : dict or None
         Where Python, its list of packages, attnlib and our script are; None where the model cannot be loaded.
     """
     shutil.copytree(HERE / "sentences", site / "sentences", dirs_exist_ok=True)
+    (site / "fonts").mkdir(exist_ok=True)
+    for name in FONTS:
+        shutil.copyfile(LOOK / "fonts" / f"{name}.woff2", site / "fonts" / f"{name}.woff2")
     first = (HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8").strip()
-    known = {
-        "sentences": [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES],
-        "groups": groups(),
-        "mistakes": {
-            name: {"name": short, "line": f"{line} {notebook(lesson)}."}
-            for name, (short, lesson, line) in MISTAKES.items()
-        },
-        "writes": writes,
+    mistakes = {
+        name: {"name": short, "line": line, "link": link_to(lesson)} for name, (short, lesson, line) in MISTAKES.items()
     }
+    sentences = [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES]
+    known = {"sentences": sentences, "mistakes": mistakes, "writes": writes}
     where = address()
     page = Template((HERE / "index.html.j2").read_text("utf-8")).render(
         title=TITLE,
         description=DESCRIPTION,
         card=CARD,
         public=where.words("")["site"] if where else "",
-        notebooks=entries,
+        source=where.words("")["page"] if where else "",
+        parts=parts(entries),
+        count=len(entries),
         ways=ways,
+        scenes=SCENES,
+        sentences=sentences,
+        mistakes=mistakes,
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
-        ticks=[(d_k if i % 2 == 0 else "·", d_k == TRAINED) for i, d_k in enumerate(STOPS)],
+        still=still(json.loads(first)),
+        ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
+        last=len(STOPS) - 1,
         trained=STOPS.index(TRAINED),
         writes=writes,
         script=(HERE / "sentence.js").read_text("utf-8"),
-        style=(HERE / "sentence.css").read_text("utf-8"),
+        style=style(),
         licence=markdown(LICENCE),
     )
     (site / "index.html").write_text(page, "utf-8")
     card(json.loads(first), site / "card.png")
 
 
-def notebook(lesson, part=""):
+def link_to(lesson):
     """Return a link to a page of the book."""
-    return f'<a href="read/{find_notebook(lesson).name}.html{part}">Notebook {find_notebook(lesson).number}</a>'
+    return f'<a href="read/{find_notebook(lesson).name}.html">Notebook {find_notebook(lesson).number}</a>'
 
 
-def groups():
-    """Return the kinds of heads that lesson it_speaks finds: their names, heads, and a line that says what they do."""
-    copying, share = smollm.recorded("copying"), np.asarray(smollm.recorded("sinks")["share"])
-    parking = [[int(i) + 1, int(j) + 1] for i, j in np.argwhere(share > 0.5)]
-    circuit, heads = (notebook("it_speaks", part) for part in ("#the-circuit-again", "#heads"))
-    found = {
-        "copying": (
-            copying["heads"],
-            f"look at what followed the same word in a text that repeats. {circuit} finds them.",
-        ),
-        "looking back": (copying["previous heads"], f"look at the word just before. {circuit} finds them."),
-        "parking": (
-            parking,
-            f"mostly rest: on other texts over half of their weight stays on the first word. {heads} counts them.",
-        ),
-    }
+def style():
+    """Return the tokens, the fonts that the page has words in, and its own rules."""
+    faces = re.findall(r"@font-face \{.*?\}", (LOOK / "fonts.css").read_text("utf-8"), re.DOTALL)
+    used = [face for face in faces if "url" not in face or any(f"fonts/{name}.woff2" in face for name in FONTS)]
+    tokens = (LOOK / "tokens.css").read_text("utf-8")
+    return "\n".join([*used, tokens, (HERE / "sentence.css").read_text("utf-8")])
+
+
+def parts(entries):
+    """Return the parts of the course: name, what they take, and notebooks with a small picture, a question, minutes."""
+    read, found = {entry["name"]: entry["read"] for entry in entries}, []
+    for notebook in SERIES:
+        if notebook.name not in read:
+            continue
+        if notebook.part or not found:
+            found.append({"name": notebook.part, "notebooks": [], "minutes": 0, "exercises": 0})
+        drawn = HERE / "glyphs" / f"{notebook.slug}.svg"
+        found[-1]["notebooks"].append(
+            {
+                "read": read[notebook.name],
+                "glyph": drawn.read_text("utf-8").strip() if drawn.exists() else '<span class="glyph"></span>',
+                "number": notebook.number,
+                "title": notebook.title[0].upper() + notebook.title[1:],
+                "ask": SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", html.escape(notebook.question, quote=False)),
+                "minutes": notebook.minutes,
+                "runs_here": notebook.browser,
+            }
+        )
+        found[-1]["minutes"] += notebook.minutes
+        found[-1]["exercises"] += notebook.exercise_minutes
+    for part in found:
+        many = len(part["notebooks"])
+        part["says"] = f"{many} notebook{'s' * (many > 1)}, {duration(part['minutes'])}"
+        if part["exercises"]:
+            part["says"] += f"<br>and {duration(part['exercises'])} of exercises"
+    return found
+
+
+def duration(minutes):
+    """Return minutes as one says them.
+
+    >>> duration(85), duration(160)
+    ('85 min', '2.7 h')
+    """
+    return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+def percent(share):
+    """Return a share as the page says it.
+
+    >>> percent(0.9229), percent(0.004)
+    ('92\xa0%', '<1\xa0%')
+    """
+    return "<1\u00a0%" if 0 < share < 0.005 else f"{round(100 * share)}\u00a0%"
+
+
+def still(item):
+    """Return what the page shows without scripts: the picture as after the guess, the answer, and one sentence."""
+    words, row = [word.strip() for word in item["words"]], item["row"]
+    (said, sure), most = item["next"][0], max(range(len(row)), key=row.__getitem__)
+    bars = "".join(
+        f'<li><span>{html.escape(word.strip())}</span><span><i style="width:{max(0.5, 100 * p):.1f}%"></i></span>'
+        f"<span>{html.escape(percent(p))}</span></li>"
+        for word, p in item["next"]
+    )
+    looks = f"looks from “{words[-1]}” at {words[most]}, with {percent(row[most])} of its attention."
     return {
-        name: {"name": name, "heads": kind, "line": f"{len(kind)} heads {line}"} for name, (kind, line) in found.items()
+        "picture": _picture(words, row, said.strip()),
+        "said": f"The model says {html.escape(said.strip())}: it is",
+        "sure": f"{percent(sure)} <span>sure.</span>",
+        "bars": bars,
+        "story": f"One of the model's 270 heads {looks}",
     }
 
 
-def picture(notebook, path):
-    """Write the small picture of a notebook: that of its first slide, or its first one. Return whether it has one."""
-    drawn = [
-        (cell, output.data["image/png"])
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]
-    if not drawn:
-        return False
-    slides = [png for cell, png in drawn if "slide" in cell.metadata.get("tags", [])]
-    image = Image.open(io.BytesIO(base64.b64decode([*slides, drawn[0][1]][0]))).convert("RGBA")
-    image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
-    image.thumbnail(SMALL)
-    image.quantize(32).save(path, optimize=True)
-    return True
+def _picture(words, row, said):
+    """Return the ribbons of the last word as SVG; words are as wide as in the font of figures."""
+    font, x, centres = FontProperties(fname=LOOK / "fonts" / "Inter-Regular.ttf"), -5.0, []
+    for word in words:
+        wide = TextPath((0, 0), word, size=20, prop=font).get_extents().width
+        x += 9 * (word != ",")
+        centres.append(x + wide / 2)
+        x += wide
+
+    def text(at, y, inside, size=20, role="", anchor="middle"):
+        style = f' style="fill:var(--{role}-text);font-weight:600"' if role else ""
+        shape = f'<text x="{at:.0f}" y="{y}" font-size="{size}" text-anchor="{anchor}"{style}'
+        return f"{shape}>{html.escape(inside)}</text>"
+
+    shapes = ribbons(centres, row, 38, 215)
+    pieces = [f'<path d="{_path(points, 230)}" fill="var(--ribbon)"/>' for points in shapes]
+    roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
+    for at, word, share, role in zip(centres, words, row, roles, strict=True):
+        pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if share >= 0.05 else ""]
+    pieces.append(text(x + 12, 254, said, role="next", anchor="start"))
+    pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--ink)" stroke-width="2"/>')
+    label = html.escape(f"{' '.join(words)} {said}. Ribbons show where “{words[-1]}” looks.")
+    return f'<svg role="img" aria-label="{label}" viewBox="0 0 {x + 104:.0f} 284">{"".join(pieces)}</svg>'
 
 
 def card(item, path):
@@ -155,33 +223,41 @@ def card(item, path):
 
     The ribbons are those of the page; the blank stays empty.
     """
-    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor="white")
+    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor=token("paper"))
     renderer = FigureCanvasAgg(figure).get_renderer()
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1200), ylim=(630, 0))
     axes.axis("off")
-    axes.text(60, 95, TITLE, size=36, weight="bold")
+    regular, bold = (FontProperties(fname=LOOK / "fonts" / f"Inter-{name}.ttf") for name in ("Regular", "SemiBold"))
+    axes.text(60, 95, TITLE, size=36, color=token("ink"), fontproperties=bold)
     x, centres = 60.0, []
-    for token in item["words"]:
-        drawn = axes.text(x + (9 if token.startswith(" ") else 0), 520, token.strip(), size=21)
+    for word in item["words"]:
+        place = x + (9 if word.startswith(" ") else 0), 520, word.strip()
+        drawn = axes.text(*place, size=21, color=token("ink"), fontproperties=regular)
         box = drawn.get_window_extent(renderer)
         centres.append((box.x0 + box.x1) / 2)
         x = box.x1
-    drawn.set_color(QUERY)
-    axes.plot([x + 14, min(x + 130, 1170)], [528, 528], color=NEXT, linewidth=4)
-    full, start = 50, centres[-1] - 25
-    for j in range(len(centres) - 2, -1, -1):
-        wide, start = item["row"][j] * full, start + item["row"][j + 1] * full
-        reach = (60 + 260 * (centres[-1] - centres[j]) / (centres[-1] - centres[0])) * 4 / 3
-        axes.add_patch(PathPatch(_band(start, centres[j], wide, reach), facecolor=KEY, alpha=0.5, linewidth=0))
-    axes.text(60, 590, "270 heads of a real model, each to look into: attnlib", size=17, color="#555555")
+    drawn.set_color(token("query-text"))
+    axes.plot([x + 14, min(x + 130, 1170)], [528, 528], color=token("next"), linewidth=4)
+    for points in ribbons(centres, item["row"], 50, 320):
+        codes = [Curve.MOVETO, *[Curve.CURVE4] * 3, Curve.LINETO, *[Curve.CURVE4] * 3]
+        shape = Curve([(x, 490 - y) for x, y in points], codes)
+        axes.add_patch(PathPatch(shape, facecolor=token("key"), alpha=0.5, linewidth=0))
+    promise = "270 heads of a real model, each to look into: attnlib"
+    axes.text(60, 590, promise, size=17, color=token("quiet"), fontproperties=regular)
     figure.savefig(path)
 
 
-def _band(start, to, wide, reach):
-    """Return a ribbon from `start` at the query to the middle of a key, `wide` at both ends."""
-    foot, inner = 490, max(0, reach - wide * 4 / 3)
-    left, right = to - wide / 2, to + wide / 2
-    points = [(start + wide, 0), (start + wide, reach), (left, reach), (left, 0)]
-    points += [(right, 0), (right, inner), (start, inner), (start, 0)]
-    codes = [Curve.MOVETO, *[Curve.CURVE4] * 3, Curve.LINETO, *[Curve.CURVE4] * 3]
-    return Curve([(x, foot - y) for x, y in points], codes)
+def ribbons(centres, row, full, deep):
+    """Yield the ribbons of the last word, as points: (along the sentence, above it). `full` is their width together."""
+    start = centres[-1] - full / 2
+    for j in range(len(centres) - 2, -1, -1):
+        wide, start = row[j] * full, start + row[j + 1] * full
+        reach = (0.19 + 0.81 * (centres[-1] - centres[j]) / (centres[-1] - centres[0])) * deep * 4 / 3
+        inner, left, right = max(0, reach - wide * 4 / 3), centres[j] - wide / 2, centres[j] + wide / 2
+        points = [(start + wide, 0), (start + wide, reach), (left, reach), (left, 0)]
+        yield [*points, (right, 0), (right, inner), (start, inner), (start, 0)]
+
+
+def _path(points, foot):
+    a, b, c, d, e, f, g, h = (f"{x:.1f} {foot - y:.1f}" for x, y in points)
+    return f"M{a}C{b} {c} {d}L{e}C{f} {g} {h}Z"

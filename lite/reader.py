@@ -127,19 +127,21 @@ class Reader:
             )
         self.words = [speaker.tokenizer.decode([i]) for i in self.numbers]
 
-    def reading(self, d_k=D_K, mistake=None):
-        """Return the sentence as it is read at a d_k, or with a mistake; each is read once."""
-        key = mistake or d_k
+    def reading(self, d_k=D_K, mistake=None, without=None):
+        """Return the sentence as it is read at a d_k, with a mistake, or without a head, "layer.head"; each once."""
+        key = mistake or without or d_k
         if key not in self.kept:
             changes = FAULTS[mistake] if mistake else {"scale": d_k**-0.5}
+            if without:
+                changes = {"without": [tuple(map(int, without.split(".")))]}
             self.kept[key] = Reading(self.speaker.using(**changes), self.numbers, mistake in AT_ONCE)
             if key in self.before:
                 self.kept[key].follow(self.before[key])
         return self.kept[key]
 
-    def whole(self, d_k=D_K, mistake=None):
+    def whole(self, d_k=D_K, mistake=None, without=None):
         """Return that reading once all is read and written."""
-        reading = self.reading(d_k, mistake)
+        reading = self.reading(d_k, mistake, without)
         while reading.count_left():
             reading.read_next()
         while reading.write():

@@ -4,32 +4,31 @@
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
 "use strict"; // also keeps our functions out of the page's global names
 {
-  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 214; // FOOT: where ribbons stand on the words, in pixels
-  const STOPS = [...Array(11).keys()].map((i) => 2 ** i);
+  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 236; // FOOT: where ribbons stand on the words, in pixels
+  const STOPS = [...Array(11).keys()].map((i) => 2 ** i), AS_TRAINED = STOPS.indexOf(TRAINED);
   const LETTERS = [...Array(127).keys()].slice(35).map((i) => String.fromCharCode(i)).filter((c) => !"<\\&".includes(c));
   const CODE = Object.fromEntries(LETTERS.map((c, i) => [c, i / (LETTERS.length - 1)]));
   const $ = (id) => document.getElementById(id);
-  const pct = (x) => x.toFixed(2);
+  const $$ = (selector) => [...document.querySelectorAll(selector)];
+  const pct = (x) => (x > 0 && x < 0.005 ? "<1\u00a0%" : `${Math.round(x * 100)}\u00a0%`);
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  const shown = (token) => escaped(token.replace(/\n\s*/, "↵").trim() || "␣").replace(/^([,.;:]|_+)$/, "“$&”");
+  const drawnAs = (token) => token.replace(/\n\s*/, "↵").trim() || "␣";
+  const shown = (token) => escaped(drawnAs(token)).replace(/^([,.;:]|_+)$/, "“$&”");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const upright = matchMedia("(max-width: 900px)");
+  const upright = matchMedia("(max-width: 700px)");
   const touch = matchMedia("(hover: none)").matches;
 
-  const { sentences: catalogue, groups, mistakes, writes } = JSON.parse($("known").textContent);
+  const { sentences: catalogue, mistakes, writes } = JSON.parse($("known").textContent);
   const loaded = { [catalogue[0].id]: JSON.parse($("first-sentence").textContent) }; // of the others: id, name, file
   const owns = {}; // text -> one's own sentence: words, and what was read, by way and d_k
   const guesses = {}; // id -> what was guessed
   let item = loaded[catalogue[0].id];
-  // layer, head, query; key: the word that the grid looks for, or null; stop;
-  // way: what the slider changes, "head" or "whole"; or the mistake that is made
+  // layer, head, query; key: the word that the grid looks for, or null; stop; way: what the slider changes, "head" or
+  // "whole"; or "without", where the head is removed; or the mistake that is made
   let state;
+  let scene = 0;
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
-  let group = null; // the heads that are lit
-  let kept = null; // head and word chosen before a reading that is recorded for others alone
-  let slid = "head"; // what the slider changed before a mistake was made
-  let mended = false; // whether this sentence ended a mistake, or brought the slider back
 
   // --- the numbers
 
@@ -47,36 +46,52 @@
     return exps.map((e) => e / sum);
   }
 
-  const open = () => (item.own ? !item.reading : item.id in guesses); // whoever comes by a link guesses first, too
+  const asks = () => !item.own && !(item.id in guesses); // whoever comes by a link guesses first, too
+  const open = () => !asks() && !item.reading;
   const last = () => item.words.length - 1;
   const mistaken = () => state.way in mistakes;
+  const removed = () => state.way === "without";
   // Of a stored sentence another model is stored with one head and the last word alone.
   // At 64 the whole model is as trained, and that is stored for every head and word.
-  const unchanged = () => state.way === "head" || (state.way === "whole" && STOPS[state.stop] === TRAINED);
+  const unchanged = () => state.way === "head" || removed() || (state.way === "whole" && state.stop === AS_TRAINED);
   const fixed = () => !item.own && !unchanged();
   // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
   const lastAlone = () => fixed() || state.way === "no causal mask";
-  const readKey = (way, stop) => `${way}:${way in mistakes ? TRAINED : STOPS[stop]}`;
-  const key = () => readKey(state.way, state.stop);
+  const wayAsked = () => (removed() ? `without:${state.layer + 1}.${state.head + 1}` : state.way);
+  const readKey = (way, stop) => `${way}:${way === "head" || way === "whole" ? STOPS[stop] : TRAINED}`;
+  const key = () => readKey(wayAsked(), state.stop);
   const got = () => !item.own || Boolean(item.read[key()]?.maps);
 
-  function said() {
+  function said(way = state.way) {
     // what the model says in this state: next words, how it goes on, its loss
-    if (item.own) return item.read[state.way === "head" ? `head:${TRAINED}` : key()] ?? {};
-    return mistaken() ? item.mistakes[state.way] : state.way === "whole" ? item.stops[state.stop] : item;
+    if (item.own) return item.read[way === "head" ? `head:${TRAINED}` : key()] ?? {};
+    if (way === "without") return withoutHead(state.layer, state.head);
+    return way in mistakes ? item.mistakes[way] : way === "whole" ? item.stops[state.stop] : item;
   }
 
+  function withoutHead(layer, head) {
+    const { tokens, next } = item.without, flat = next[layer * HEADS + head], pairs = [];
+    for (let i = 0; i < flat.length; i += 2) pairs.push([tokens[flat[i]], flat[i + 1] / 1000]);
+    return { next: pairs };
+  }
+
+  const asTrained = () => (item.own ? (item.read[`head:${TRAINED}`] ?? {}) : item);
+
   function row(layer, head, query = state.query, another) {
-    const asTrained = another && state.way === "head";
+    const trained = removed() || (another && state.way === "head");
     if (item.own) {
       const n = item.words.length, at = ((layer * HEADS + head) * n + query) * n;
-      return Array.from(item.read[asTrained ? `head:${TRAINED}` : key()].maps.subarray(at, at + query + 1));
+      return Array.from(item.read[trained ? `head:${TRAINED}` : key()].maps.subarray(at, at + query + 1));
     }
-    return weights(layer, head, query, fixed() || asTrained ? TRAINED : STOPS[state.stop]);
+    return weights(layer, head, query, fixed() || trained ? TRAINED : STOPS[state.stop]);
   }
 
   const shownHead = () => pointed ?? [state.layer, state.head];
-  const now = () => (fixed() ? said().row : row(...shownHead()));
+  const now = () => {
+    if (fixed()) return said().row;
+    const seen = row(...shownHead());
+    return removed() && !pointed ? seen.map(() => 0) : seen; // what it found is not added
+  };
   // Between the first word and the second stands none, so heads are told by how much they look at the first.
   const looked = () => (lit !== null && lit < state.query ? lit : (state.key ?? (state.query === 1 ? 0 : null)));
 
@@ -89,7 +104,7 @@
 
   // --- the words, and the ribbons: u runs along the sentence, v away from it
 
-  const svg = $("ribbons-picture"), XMLNS = "http://www.w3.org/2000/svg";
+  const svg = $("stage"), XMLNS = "http://www.w3.org/2000/svg";
   const pen = document.createElement("canvas").getContext("2d");
   let place; // where everything stands
   let drawn = null; // the row that the ribbons show, which a new one grows out of
@@ -102,47 +117,48 @@
     return made;
   }
 
-  const drawnAs = (token) => token.replace(/\n\s*/, "↵").trim();
-
   function measured(size, room) {
     // where the words stand: u from the left, and in which row
-    pen.font = `${size}px system-ui, sans-serif`;
-    const gap = size * 0.55, spots = [];
-    let x = 8, line = 0, total = 0;
+    pen.font = `${size}px ${getComputedStyle(svg).getPropertyValue("--serif")}`;
+    const gap = size * 0.42, spots = [];
+    let x = 4, line = 0, total = 0;
     for (const token of item.words) {
       const wide = pen.measureText(drawnAs(token)).width, blank = spots.length && /^\s/.test(token) ? gap : 0;
-      if (x + blank + wide > room && spots.length) [x, line] = [8, line + 1];
+      if (x + blank + wide > room && spots.length) [x, line] = [4, line + 1];
       else x += blank;
       x += wide;
       total = Math.max(total, x);
       spots.push({ u: x - wide / 2, wide, line });
     }
-    return { spots, total: total + 16, lines: line + 1 };
+    return { spots, total, end: x + gap, lines: line + 1 };
   }
 
   function layout() {
-    const tall = upright.matches, n = item.words.length, width = $("sentence").clientWidth, room = tall ? 1e6 : width - 216;
-    const most = n > 14 ? 3 : 1; // rows
-    let size = tall ? 16 : 20, line = measured(size, room);
-    while (line.lines > most && size > 13) line = measured((size -= 1), room);
-    const step = n > 20 ? 18 : n > 10 ? 24 : 30, bottom = tall ? 110 : FOOT, pitch = line.lines === 2 ? 132 : 84;
+    const tall = upright.matches, waits = asks(), n = item.words.length, width = $("look").clientWidth || 800; // hidden: any
+    const beside = waits || innerWidth <= 960 ? 0 : innerWidth <= 1100 ? 232 : 288, blank = innerWidth <= 1100 ? 84 : 112;
+    const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
+    let size = tall ? 16 : 25, line = measured(size, room);
+    while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
+    const step = Math.max(22, Math.min(30, 320 / n)), bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
     const us = line.spots.map(({ u }, j) => (tall ? j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
-    const wide = tall ? width : line.total, high = tall ? n * step + 6 : FOOT + 64;
+    const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
     svg.replaceChildren();
-    for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`]]) svg.setAttribute(name, x);
-    $("sentence").style.setProperty("--size", `${size}px`);
-    const stays = svg.classList.toggle("stays", tall && high < innerHeight * 0.6); // in view beside the slider and the grid
-    document.documentElement.style.scrollPaddingTop = stays ? `${high}px` : ""; // and covers nothing that takes the focus
-    const ribbons = element("g", { class: "ribbons" }, svg);
+    if (tall) svg.setAttribute("viewBox", `0 0 ${width} ${n * step + 6}`);
+    else svg.removeAttribute("viewBox");
+    svg.style.height = tall ? `${n * step + 6}px` : "";
+    const whole = element("g", { transform: `translate(${off.toFixed(1)} 0)` }, svg), ribbons = element("g", { class: "bands" }, whole);
     const words = line.spots.map(({ wide }, j) => {
-      const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg), base = bases[j];
-      const box = tall ? { x: 0, y: us[j] - step / 2, width: base, height: step } : { x: us[j] - wide / 2 - 3, y: base + 4, width: wide + 6, height: 46 };
+      const word = element("g", { class: "word" }, whole), base = bases[j];
+      const box = tall ? { x: 0, y: us[j] - step / 2, width: base, height: step } : { x: us[j] - wide / 2 - 4, y: base + 4, width: wide + 8, height: 56 };
       element("rect", { ...box, rx: 4 }, word);
-      const name = tall ? { x: base - 6, y: us[j] + size * 0.35, "text-anchor": "end" } : { x: us[j], y: base + 27, "text-anchor": "middle" };
-      element("text", { ...name, class: "name" }, word).textContent = drawnAs(item.words[j]);
-      element("text", tall ? { class: "weight", x: 2, y: us[j] + 4 } : { class: "weight", x: us[j], y: base + 45, "text-anchor": "middle" }, word);
-      word.addEventListener("click", () => choose({ query: j, key: j === state.query ? state.key : null }));
+      const name = tall ? { x: base - 8, y: us[j] + 6, "text-anchor": "end" } : { x: us[j], y: base + 33, "text-anchor": "middle" };
+      element("text", { ...name, class: "name", "font-size": size }, word).textContent = drawnAs(item.words[j]);
+      element("text", tall ? { class: "num", x: 0, y: us[j] + 5 } : { class: "num", x: us[j], y: base + 54, "text-anchor": "middle" }, word);
+      if (waits) return word; // nothing to press before a guess
+      word.setAttribute("tabindex", 0);
+      word.setAttribute("role", "button");
+      word.addEventListener("click", () => !lastAlone() && choose({ query: j, key: j === state.query ? state.key : null }));
       word.addEventListener("keydown", (event) => {
         const to = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
         if (to) place.words[j + to]?.focus();
@@ -154,12 +170,27 @@
       word.addEventListener("pointerleave", () => light(null));
       return word;
     });
-    const paths = words.map(() => element("path", {}, ribbons));
-    const deep = tall ? wide - bottom - 16 : line.lines > 1 ? pitch - 54 : bottom - 8;
+    let gap = null;
+    if (!tall) {
+      const x = line.end + 6, base = bases.at(-1);
+      element("path", { d: `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
+      gap = element("text", { x: x + 4, y: base + 33, class: "gap", "font-size": size }, whole);
+    }
+    const paths = words.map(() => element("path", { class: "band" }, ribbons));
+    const deep = Math.max(8, tall ? width - 132 : line.lines > 1 ? pitch - 58 : bottom - 8);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
-    place = { us, bases, tall, words, paths, full: tall ? 24 : 36, deep, longest };
+    place = { us, bases, tall, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
     drawn = null;
+    $("flat").hidden = !waits;
+    $("flat").innerHTML = `${escaped(item.words.join("").replace(/\n\s*/g, " ↵ "))} <span class="blank">&nbsp;</span>`;
     arrange(tall);
+    stay();
+  }
+
+  function stay() {
+    // on a phone the ribbons stay in view beside the slider and the buttons, and cover nothing that takes the focus
+    const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && (scene === 1 || scene === 2) && high < innerHeight * 0.45);
+    document.documentElement.style.scrollPaddingTop = stays ? `${high}px` : "";
   }
 
   const point = (u, v, base) => (place.tall ? [base + v, u] : [u, base - v]).map((x) => x.toFixed(1)).join(" ");
@@ -183,7 +214,7 @@
     let from = u - full / 2;
     for (let j = us.length - 1; j >= 0; j--) {
       const size = row[j] * full, above = !tall && bases[j] < base - 1, itself = !above && us[j] >= u - 1;
-      paths[j].setAttribute("class", `${itself ? "itself" : ""}${j === lit ? " lit" : ""}`);
+      paths[j].setAttribute("class", `band${itself ? " own" : ""}${j === lit ? " lit" : ""}`);
       let d = "";
       if (size > 0.08) {
         const at = (u, v) => point(u, v, base);
@@ -199,7 +230,7 @@
   function morph(row, grow) {
     const to = { u: place.us[state.query], base: place.bases[state.query], row: item.words.map((_, j) => row[j] ?? 0) };
     const from = drawn?.base === to.base ? drawn : { u: to.u, row: to.row.map(() => 0) };
-    const start = performance.now(), time = grow ? 600 : 200;
+    const start = performance.now(), time = grow ? 700 : 240;
     cancelAnimationFrame(frame);
     const step = () => {
       const share = still.matches ? 1 : Math.min(1, (performance.now() - start) / time), eased = 1 - (1 - share) ** 3;
@@ -216,14 +247,14 @@
     place.words.forEach((word, j) => {
       const [, , number] = word.children, w = row[j] ?? 0;
       const later = j > state.query, kind = j === state.query ? " query" : later ? " later" : w >= 0.3 ? " key" : "";
-      word.setAttribute("class", `word${kind}${j === lit ? " lit" : ""}`);
+      word.setAttribute("class", `word${kind}`);
       number.textContent = !later && w >= 0.05 ? pct(w) : "";
       if (!place.tall && number.textContent) {
-        low = Math.abs(place.us[j] - last) < 33 && !low;
-        number.setAttribute("y", place.bases[j] + (low ? 60 : 45));
+        low = Math.abs(place.us[j] - last) < 36 && !low;
+        number.setAttribute("y", place.bases[j] + (low ? 70 : 54));
         last = place.us[j];
       }
-      const says = j === state.query ? "asks" : later ? "comes later" : `gets ${pct(w)}`;
+      const says = j === state.query ? "looks" : later ? "comes later" : `gets ${pct(w)}`;
       word.setAttribute("aria-label", `${item.words[j].trim()}, ${says}`);
       word.setAttribute("aria-pressed", j === state.query);
       word.setAttribute("aria-disabled", lastAlone());
@@ -232,78 +263,55 @@
 
   function light(j) {
     lit = open() && j !== null && j < state.query ? j : null;
-    svg.firstElementChild.setAttribute("class", lit === null ? "ribbons" : "ribbons dim");
+    place.ribbons.classList.toggle("dim", lit !== null);
     place.paths.forEach((path, i) => path.classList.toggle("lit", i === lit));
-    place.words.forEach((word, i) => word.classList.toggle("lit", i === lit));
     colour();
   }
 
   // --- the grid of heads
 
-  const grid = $("heads"), CELL = { x: 19.5, y: 19, left: 16, top: 2 };
-  const cells = [];
-  const many = (count) => [...Array(count).keys()];
-  for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", {}, grid), element("rect", { class: "heat", opacity: 0 }, grid)]);
-  const ring = element("rect", { class: "ring", rx: 3 }, grid);
+  const grid = $("heads"), cells = [], many = (count) => [...Array(count).keys()];
+  let high = 16; // of a row of heads: on a phone what a finger needs
+  for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", { class: "cell", rx: 2 }, grid), element("rect", { class: "heat", rx: 2, opacity: 0 }, grid)]);
+  const ring = element("rect", { class: "ring", rx: 3, width: 17 }, grid);
   const ticks = [1, 5, 10, 15, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
-  const numbers = [1, 5, 9].map((head) => [head, element("text", { x: 10, "text-anchor": "end" }, grid)]);
   let brightest = [0, 0];
 
   function arrange(tall) {
-    // On a phone a row of heads is as high as a finger needs: 24 pixels.
-    CELL.y = tall ? (24.5 * 602) / $("sentence").clientWidth : 19; // the grid is as wide
-    const high = HEADS * CELL.y + CELL.top;
-    grid.setAttribute("viewBox", `0 0 602 ${high + (tall ? 30 : 27)}`);
+    high = tall ? 32 : 16;
+    grid.setAttribute("viewBox", `0 0 480 ${high * HEADS + 26}`);
     cells.forEach((pair, i) => {
-      const box = { x: CELL.left + Math.floor(i / HEADS) * CELL.x, y: CELL.top + (i % HEADS) * CELL.y, width: 17, height: CELL.y - 2.5, rx: 2 };
+      const box = { x: Math.floor(i / HEADS) * 16, y: (i % HEADS) * high, width: 14, height: high - 2 };
       for (const rect of pair) for (const name in box) rect.setAttribute(name, box[name]);
     });
     for (const [layer, text] of ticks) {
-      const first = layer === 1;
-      text.setAttribute("x", CELL.left + (first ? 0 : (layer - 0.5) * CELL.x - 1));
-      text.setAttribute("y", high + (tall ? 22 : 18));
-      text.setAttribute("text-anchor", first ? "start" : layer === LAYERS ? "end" : "middle");
-      text.textContent = first ? "layer 1" : layer;
+      text.setAttribute("x", layer === 1 ? 0 : (layer - 1) * 16 + 7);
+      text.setAttribute("y", high * HEADS + (tall ? 21 : 17));
+      text.setAttribute("text-anchor", layer === 1 ? "start" : "middle");
+      text.textContent = layer === 1 ? "layer 1" : layer;
     }
-    for (const [head, text] of numbers) {
-      text.setAttribute("y", CELL.top + (head - 0.5) * CELL.y + 4);
-      text.textContent = head;
-    }
-    ring.setAttribute("width", 20);
-    ring.setAttribute("height", CELL.y + 0.5);
+    ring.setAttribute("height", high + 1);
   }
 
   function colour() {
-    const key = looked(), visible = open() && got();
+    const key = looked(), visible = open() && got() && !fixed();
     let most = -1;
-    const of = group && groups[group].heads.map(String);
     for (let layer = 0; layer < LAYERS; layer++)
       for (let head = 0; head < HEADS; head++) {
-        const x = visible ? brightness(layer, head) : 0, [below, heat] = cells[layer * HEADS + head];
-        heat.setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
-        below.setAttribute("class", of?.includes(String([layer + 1, head + 1])) ? "of" : "");
+        const x = visible ? brightness(layer, head) : 0;
+        cells[layer * HEADS + head][1].setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
         if (x > most) [most, brightest] = [x, [layer, head]];
       }
-    ring.setAttribute("visibility", open() ? "visible" : "hidden");
     const [layer, head] = shownHead();
-    ring.setAttribute("x", CELL.left + layer * CELL.x - 1.5);
-    ring.setAttribute("y", CELL.top + head * CELL.y - 1.5);
-    [$("at-layer").textContent, $("at-head").textContent] = [layer + 1, head + 1];
-    const what = key === null ? "at words between the first and itself" : `at <b class="key">${named(key)}</b>: ${LAYERS * HEADS} heads`;
-    const other = fixed() && (mistaken() || STOPS[state.stop] !== TRAINED);
-    $("grid-says").innerHTML = open()
-      ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}${other ? " as trained" : ""}`
-      : item.reading
-        ? `${LAYERS * HEADS} heads read along${ready ? "" : " when the model is loaded"}.`
-        : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
-    grid.classList.toggle("stored", other);
-    $("sentence").classList.toggle("fixed", fixed());
+    ring.setAttribute("x", layer * 16 - 1.5);
+    ring.setAttribute("y", head * high - 1.5);
+    const what = key === null ? "at words between the first and itself" : `at <b class="k">${named(key)}</b>`;
+    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads: how much <b class="q">${shown(item.words[state.query])}</b> looks ${what}`;
   }
 
   function headAt(event) {
-    const box = grid.getBoundingClientRect();
-    const layer = Math.floor((((event.clientX - box.left) * 602) / box.width - CELL.left) / CELL.x);
-    const head = Math.floor((((event.clientY - box.top) * 602) / box.width - CELL.top) / CELL.y);
+    const box = grid.getBoundingClientRect(), unit = 480 / box.width;
+    const [layer, head] = [((event.clientX - box.left) * unit) / 16, ((event.clientY - box.top) * unit) / high].map(Math.floor);
     return layer >= 0 && layer < LAYERS && head >= 0 && head < HEADS ? [layer, head] : null;
   }
 
@@ -330,137 +338,171 @@
   function named(j) {
     const words = item.words.map((word) => word.trim());
     const same = words.flatMap((word, i) => (word === words[j] ? [i] : []));
-    return (same.length > 1 ? `the ${["first", "second", "third", "fourth"][same.indexOf(j)]} ` : "") + shown(item.words[j]);
+    return (same.length > 1 ? `the ${["first", "second", "third", "fourth"][same.indexOf(j)] ?? "last"} ` : "") + shown(item.words[j]);
+  }
+
+  const mark = (j) => `<b class="${j === state.query ? "q" : "k"}" data-word="${j}">${j === state.query ? "itself" : named(j)}</b>`;
+
+  // A token that goes on with the last word of the sentence is read with it: "b" and "akes" are "bakes".
+  const goesInto = (token) => /^\p{L}/u.test(token) && /\p{L}$/u.test(item.words.at(-1));
+  const wordOf = (token) => (goesInto(token) ? shown(item.words.at(-1) + token) : shown(token));
+
+  // What a row of weights is, computed from it: nothing is said of it that it does not show.
+  function effect(row) {
+    const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]), [[w0, j0], [w1, j1] = [0, 0]] = falling;
+    const looks = `<b class="q">${shown(item.words[state.query])}</b>`;
+    if (w0 > 0.9) return `${looks} gives almost all to ${mark(j0)}: ${pct(w0)}.`;
+    if (w0 + w1 > 0.9) return `${looks} gives almost all to two: ${pct(w0)} to ${mark(j0)} and ${pct(w1)} to ${mark(j1)}.`;
+    if (row.length > 2 && w0 < 2 / row.length) return `${looks} gives no word more than ${pct(w0)}.`;
+    return `${looks} gives most to ${mark(j0)}: ${pct(w0)}.`;
+  }
+
+  function headSays(row) {
+    const [layer, head] = shownHead(), looks = `<b class="q">${shown(item.words[state.query])}</b>`;
+    if (removed() && !pointed) {
+      const before = asTrained().next[0], after = said().next?.find(([token]) => token === before[0])?.[1];
+      const sure = said().next ? (after === undefined ? `${wordOf(before[0])} is not among its first five words` : `${wordOf(before[0])} gets ${pct(after)}`) : "the model reads again";
+      return `Layer ${layer + 1}, head ${head + 1} is removed: ${sure}, as trained ${pct(before[1])}. Choose another square to remove that head instead.`;
+    }
+    if (!state.query) return `Layer ${layer + 1}, head ${head + 1}: ${looks} has only itself to look at.`;
+    const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
+    const others = far.map(([w, j]) => `${mark(j)} with ${pct(w)}`).join(", at ");
+    return `Layer ${layer + 1}, head ${head + 1}: ${looks} looks at ${others}. ${touch ? "Tap" : "Point at"} a square or choose a word to see another.`;
   }
 
   function tell(grow) {
     colour();
     if (!open()) return;
     if (!got()) {
-      $("break-says").textContent = "";
-      $("slider-says").textContent = mistaken() ? "The model reads again, with this mistake." : `The model reads again, all heads dividing by √${STOPS[state.stop]}.`;
+      for (const id of ["head-says", "slider-says"]) $(id).textContent = "The model reads again.";
       return;
     }
-    const row = now(), [layer, head] = shownHead();
+    const row = now();
     morph(row, grow);
     name(row);
-    const mark = (j) => `<b class="${j === state.query ? "query" : "key"}" data-word="${j}">${j === state.query ? shown(item.words[j]) : named(j)}</b>`;
-    const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
-    const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
-    const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
-    const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
-    const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
-    const looks = parks ? `${row[0] + row[state.query] > 0.5 ? "mostly rests," : "has"} ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
-    $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
-    const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`, beside = mistaken() && upright.matches;
-    $("slider-says").innerHTML = beside ? "The slider rests while the model is broken." : effect(most);
-    $("break-says").innerHTML = beside ? effect(most) : ""; // on a phone the slider is far from these buttons
-  }
-
-  function effect(most) {
-    // what the slider, or a mistake, has done
-    if (mistaken()) return `${mistakes[state.way].line} ${most}`;
-    const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    if (d_k === TRAINED) return `To score a word, a head compares <i>d</i><sub>k</sub> = 64 numbers; as trained, the score is divided by √64 = 8. ${mended ? "Each sentence begins like this, with nothing broken." : "The slider changes the divisor alone: the head still compares 64."}`;
-    if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
-    const answer = said().next ? " The next word stays that of the model as trained." : "";
-    return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
+    $("head-says").innerHTML = headSays(row);
+    $("slider-says").innerHTML = effect(row) + (state.way === "head" && state.stop !== AS_TRAINED ? " The answer stays that of the model as trained." : "");
+    const known = mistakes[state.way];
+    $("break-says").innerHTML = known ? `${known.line} ${effect(row)} ${known.link}` : "Five bugs from real programs. Each runs without an error, and each changes what the model says. Press one.";
   }
 
   function goesOn() {
     // how the model goes on, and what it thinks of the sentence
-    const { writes: text, loss } = said(), right = item.own ? item.read[`head:${TRAINED}`] : item;
+    const { writes: text, loss } = said(), right = asTrained();
     if (text === undefined) return item.own ? "It writes on …" : "";
-    const on = `It goes on: “<b class="next">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
-    const known = loss !== null && right.loss !== undefined && (mistaken() || state.way === "whole");
+    const on = `It goes on: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
+    if (!mistaken() || loss === null || right.loss === undefined) return on;
     const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
-    return on + (known ? ` Its loss (surprise) on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.${cheats}` : "");
+    return `${on} Its loss (surprise) on the sentence: ${loss.toFixed(2)}, as trained ${right.loss.toFixed(2)}.${cheats}`;
   }
 
-  function piece() {
+  function piece(token) {
     // what to add where the next token is no whole word, as the text that follows shows
-    const [[token]] = said().next, [whole] = said().writes?.trim().match(/^\p{L}+/u) ?? [""];
-    return whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
+    const [whole] = said().writes?.trim().match(/^\p{L}+/u) ?? [""];
+    return !goesInto(token) && whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
   }
 
-  function line() {
-    // about the sentence as trained; of another model, what can be chosen
-    const press = touch ? "Tap" : "Click";
-    if (!item.own && !fixed()) return asLink(item.line);
-    if (fixed()) {
-      const other = writes ? `; with the model loaded and this sentence read, for any head${state.way === "no causal mask" ? "" : " and word"}` : "";
-      return `${mistaken() ? "This mistake" : "The whole model"} is recorded for layer ${state.layer + 1}, head ${state.head + 1} and <b class="query">${shown(item.words[state.query])}</b> alone${other}.`;
-    }
-    if (state.way === "no causal mask") return `Your sentence, read with this mistake: shown for its last word. ${touch ? "Tap" : "Point at"} other heads.`;
-    const [layer, head] = item.start;
-    const stands = `Your sentence${mistaken() ? ", read with this mistake." : `. Of the 270 heads, layer ${layer}, head ${head} stands out most.`}`;
-    return `${stands} ${press} a word, or ${touch ? "tap" : "point at"} other heads.`;
+  function verdict() {
+    const [token] = said().next[0], word = wordOf(token), guess = guesses[item.id];
+    const says = `<b class="n">${word}</b>${piece(token)}`, trained = asTrained().next?.[0][0];
+    const changed = removed() || mistaken() || (state.way === "whole" && state.stop !== AS_TRAINED);
+    if (changed) return token === trained ? `Still ${says}. Now it is` : `Now the model says ${says}. It is`;
+    if (!guess) return `The model says ${says}. It is`;
+    return guess === token.trim() ? `You said ${escaped(guess)}. So does the model: it is` : `You said ${escaped(guess)}. The model says ${says}: it is`;
   }
 
   const asLink = (line) =>
     escaped(line)
-      .replace(/\*([^*]+)\*/g, "<i>$1</i>")
+      .replace(/\*([^*]+)\*/g, (_, word) => `<b class="${word === item.words.at(-1).trim() ? "q" : "k"}">${word}</b>`)
       .replace(/\{(\d+)\.(\d+)\.(\d+)\.(\d+)\}/g, (_, layer, head, query, key) => {
         const w = weights(layer - 1, head - 1, Number(query), TRAINED)[key];
         return `<button class="link" data-head="${[layer, head, query, key]}" title="layer ${layer}, head ${head}">${pct(w)}</button>`;
       })
+      .replace(/\{without (\d+)\.(\d+)\}/g, (_, layer, head) => {
+        const right = item.next[0][0];
+        return pct(withoutHead(layer - 1, head - 1).next.find(([token]) => token === right)?.[1] ?? 0);
+      })
       .replace(/\{(\d+)\|([^}]+)\}/g, '<button class="link" data-query="$1">$2</button>');
 
+  function line() {
+    if (!item.own) return asLink(item.line);
+    if (item.reading) return "";
+    const [layer, head] = item.start;
+    return `Of the ${LAYERS * HEADS} heads, layer ${layer}, head ${head} stands out most in your sentence.`;
+  }
+
+  function bars(list, next, press) {
+    const word = (token) => (press ? `<button class="link" data-next="${escaped(token)}" title="write it">${wordOf(token)}</button>` : wordOf(token));
+    list.innerHTML = next
+      .map(([token, p]) => `<li><span>${word(token)}</span><span><i style="width:${Math.max(0.5, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
+      .join("");
+  }
+
+  function chart() {
+    const first = asTrained().next?.[0][0];
+    if (!first || scene !== 1) return;
+    const sure = STOPS.map((_, i) => (item.own ? item.read[readKey("whole", i)]?.next : item.stops[i].next)).map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
+    if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
+    const whole = state.way === "whole", x = (i) => 20 + i * 44, y = (p) => 150 - 130 * p, at = sure[state.stop];
+    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is`;
+    const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
+    const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
+    const names = many(STOPS.length).filter((i) => i % 2 === 0).map((i) => `<text x="${x(i)}" y="174" text-anchor="middle"${i === state.stop ? ' class="now"' : ""}>${STOPS[i]}</text>`);
+    const label = whole && at !== undefined ? `<text class="now" x="${Math.min(at ? 450 : 400, Math.max(at ? 30 : 80, x(state.stop)))}" y="${Math.max(12, y(at) - 14)}" text-anchor="middle">${at ? pct(at) : "not in its first five"}</text>` : "";
+    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text><text x="476" y="144" text-anchor="end">0</text><path class="l" d="M${known.map((i) => `${x(i)} ${y(sure[i])}`).join("L")}"/>${dots.join("")}${names.join("")}${label}`;
+  }
+
   function update(grow) {
-    const at = open();
-    $("sentence").classList.toggle("waiting", !at);
-    for (const chip of $("chips").children) chip.setAttribute("aria-pressed", chip.dataset.id === item.id);
-    $("ask").hidden = at || item.reading;
-    $("answer").hidden = !at;
-    $("blank").className = at ? "said" : "";
-    const { next } = said();
-    if (at && next) {
-      $("blank").innerHTML = shown(next[0][0]);
-      const guess = guesses[item.id], says = `The model${mistaken() ? ", broken," : ""} says <b class="next">${shown(next[0][0])}</b>${piece()}.`;
-      $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. ${says}` : `${mistaken() ? "Broken, it" : "It"} would write next:`;
-      const word = (token) => (ready ? `<button class="link" data-next="${escaped(token)}" title="write it">${shown(token)}</button>` : shown(token));
-      $("next-words").innerHTML = next
-        .map(([token, p]) => `<li><span>${word(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
-        .join("");
-      $("line").innerHTML = line();
-      $("line").className = "";
-      $("goes-on").innerHTML = goesOn();
-    }
-    if (!at) {
-      $("blank").textContent = "";
-      if (!item.reading) question();
+    const waits = asks(), { next } = said();
+    $("look").classList.toggle("waiting", waits);
+    $("look").classList.toggle("arrive", Boolean(grow) && !waits);
+    if (waits) question();
+    for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
+    if (!open())
       place.words.forEach((word, j) => {
         word.setAttribute("aria-label", item.words[j].trim());
         word.setAttribute("class", item.reading && j >= item.count ? "word later" : "word");
       });
+    if (open() && next) {
+      document.querySelector("#answer .said").innerHTML = verdict();
+      document.querySelector("#answer .sure").innerHTML = `${pct(next[0][1])} <span>sure.</span>`;
+      bars(document.querySelector("#answer .bars"), next, ready);
+      $("goes-on").innerHTML = goesOn();
+      bars($("trained-words"), asTrained().next);
+      bars($("broken-words"), mistaken() ? next : asTrained().next);
     }
-    for (const button of $("way").children) button.setAttribute("aria-pressed", button.value === state.way);
-    for (const button of $("mistakes").children) button.setAttribute("aria-pressed", button.value === state.way);
-    for (const button of $("groups").children) button.setAttribute("aria-pressed", button.value === group);
-    $("group-says").innerHTML = group ? groups[group].line : fixed() ? "" : GROUPS;
-    // A mistake is made in the model as trained: the slider rests at its 64, or at none where nothing is divided.
-    const d_k = mistaken() ? TRAINED : STOPS[state.stop];
-    $("d_k").value = STOPS.indexOf(d_k);
+    if (place.gap) place.gap.textContent = open() && next ? (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
+    $("line").innerHTML = line();
+    $("broken-name").textContent = mistaken() ? mistakes[state.way].name.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken";
+    for (const button of $$("#way button")) button.setAttribute("aria-pressed", button.value === state.way);
+    for (const button of $$("#mistakes button:not(#mend)")) button.setAttribute("aria-pressed", button.value === state.way);
+    $("mend").disabled = !mistaken();
+    $("remove").setAttribute("aria-pressed", removed());
+    $("remove").hidden = !item.own && !item.without;
+    $("exchange").hidden = !["mary", "john"].includes(item.id);
+    $("exchange").textContent = item.id === "mary" ? "Now let Mary give the drink" : "Let John give it again";
+    const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
+    $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
-    $("d_k-value").textContent = state.way === "no scale" ? "none" : d_k;
-    $("slider").classList.toggle("rests", mistaken());
-    for (const control of [$("d_k"), ...$("way").children]) control.disabled = mistaken();
+    $("d_k-value").textContent = d_k;
+    $("d_k-root").textContent = d_k === TRAINED ? "√64 = 8" : `√${d_k} = ${by}, not 8`;
+    if (item.id) $("ours").value = item.id;
     marked();
-    [...$("ticks").children].forEach((tick, i) => tick.classList.toggle("there", Boolean(item.own && state.way === "whole" && item.read[readKey("whole", i)]?.maps)));
     tell(grow);
+    chart();
+    $("copy").href = link();
     if (open()) history.replaceState({ guesses }, "", link()); // what was guessed outlasts a reload, and is not shared
     pump();
   }
 
   function question() {
-    const broken = mistaken() ? ` This link breaks the model: ${mistakes[state.way].name}.` : "";
-    $("ask").firstElementChild.textContent = item.ask + broken;
-    $("ask").lastElementChild.replaceChildren(
+    document.querySelector(".lead").textContent = `${item.lead ?? item.ask} Guess first, then see which words it looked at.`;
+    $("guess").replaceChildren(
       ...item.guess.map((guess) => {
-        const button = document.createElement("button");
-        button.textContent = guess;
+        const button = Object.assign(document.createElement("button"), { textContent: guess });
         button.addEventListener("click", () => {
           guesses[item.id] = guess;
+          layout();
           update(true);
           place.words[state.query].focus({ preventScroll: true });
         });
@@ -477,39 +519,42 @@
 
   function choose(change) {
     if (!open()) return;
-    if (!("way" in change) && (("query" in change && lastAlone()) || ("layer" in change && fixed()))) {
-      light(null);
-      $("line").className = "refused"; // nothing is chosen: the line says for which head and word there are numbers
-      return;
-    }
     pointed = null;
-    mended = false;
     light(null);
-    const { layer, head, query, key, way } = state, was = lastAlone();
-    if (change.way in mistakes && !mistaken()) slid = way;
     Object.assign(state, change);
-    if (was && !lastAlone()) Object.assign(state, kept, change);
-    else if (!was && lastAlone()) kept = { layer, head, query, key };
+    settle();
+    update();
+  }
+
+  function settle() {
+    // what is recorded for one head and the last word alone is shown for them
     if (lastAlone()) state.query = last();
     if (fixed()) {
       const [layer, head, key] = item.start;
-      Object.assign(state, { layer: layer - 1, head: head - 1, key, query: last() });
+      Object.assign(state, { layer: layer - 1, head: head - 1, key });
     }
     if (state.key >= state.query) state.key = null;
-    update();
+  }
+
+  function turn(to) {
+    // to another scene: what the scene before has changed is as trained again
+    scene = to;
+    $$("[role=tab]").forEach((tab, i) => {
+      tab.setAttribute("aria-selected", i === to);
+      tab.tabIndex = i === to ? 0 : -1;
+    });
+    $$(".scene").forEach((panel, i) => (panel.hidden = i !== to));
+    stay();
   }
 
   function begin(grow, restored) {
     // from the head and the word that a sentence starts with, or what a link asks for
     const [layer, head, key] = item.start;
     pointed = lit = null;
-    kept = null;
-    slid = "head";
-    mended ||= Boolean(state) && (state.way !== "head" || STOPS[state.stop] !== TRAINED);
-    state = { layer: layer - 1, head: head - 1, key, query: last(), stop: STOPS.indexOf(TRAINED), way: "head" };
+    state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "head" };
     if (restored) Object.assign(state, restored());
-    if (fixed()) Object.assign(state, { layer: layer - 1, head: head - 1, key });
-    if (lastAlone()) state.query = last();
+    settle();
+    turn(mistaken() ? 2 : state.way === "whole" || state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0);
     layout();
     update(grow);
   }
@@ -529,7 +574,13 @@
     // What somebody waits for stays, and what was typed while this came.
     if (field && !loading && field.value === typed) field.value = item.words.join("");
     begin(true, restored);
-    if (pressed) history.replaceState({ guesses }, "", link());
+    if (pressed) {
+      history.replaceState({ guesses }, "", link());
+      if (asks()) {
+        $("guess").focus({ preventScroll: true });
+        scrollTo(0, 0);
+      }
+    }
   }
 
   // --- one's own sentence: Python and the model in a worker, once somebody asks for them
@@ -561,6 +612,7 @@
     const { way, stop } = state;
     const d_k = mistaken() ? TRAINED : STOPS[stop];
     if (item.reading) return ask("head", TRAINED, true);
+    if (removed()) return got() || ask(wayAsked(), TRAINED, false);
     if (!got()) return ask(way, d_k, way !== "head");
     if (said().writes === undefined) return ask(way, way === "head" ? TRAINED : d_k, true);
     if (way !== "head" && item.read[`head:${TRAINED}`].writes === undefined) return ask("head", TRAINED, true);
@@ -575,7 +627,6 @@
     asking++;
     if (!item.reading) before = item;
     item = owns[text] ??= { own: true, text, words: text.match(/\s*\S+/g), read: {}, reading: true, count: 0, start: [1, 1, null] };
-    if (item.reading) pointed = lit = null;
     begin(true, item.reading ? undefined : restoring());
   }
 
@@ -616,6 +667,7 @@
         delete owns[item.text];
         item = before;
         begin(false);
+        turn(3); // beside the field, where it is said why
       }
     }
     const mine = asked && owns[asked.text];
@@ -629,7 +681,6 @@
       mine.reading = false;
       if (mine !== item) return;
       says("");
-      state.stop = STOPS.indexOf(TRAINED);
       mine.start = standingOut();
       return begin(true, restoring());
     }
@@ -652,7 +703,8 @@
     if (share) $("bar").value = share;
     loading.since ??= mb && { time: performance.now(), mb };
     const { since } = loading, rate = since && (mb - since.mb) / (performance.now() - since.time);
-    says(told + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000 + 8)} s to go.` : ""));
+    // Nobody knows here how fast this machine unpacks and reads: only of what is loaded it is said.
+    says(told + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000)} s more to load; unpacking and reading take up to a minute.` : ""));
   }
 
   function become(now) {
@@ -701,43 +753,43 @@
       const told = marked() ? "Not read yet: the picture shows another sentence." : hint;
       if (!loading && $("said").textContent !== told) says(told);
     });
-    $("next-words").addEventListener("click", ({ target: { dataset } }) => {
+    document.querySelector("#answer .bars").addEventListener("click", ({ target: { dataset } }) => {
       if (!dataset.next) return;
       $("typed").value = item.words.join("") + dataset.next;
       read($("typed").value);
     });
   }
 
-  // --- controls, links, pictures
+  // --- controls and links
 
-  for (const { id, name: text } of catalogue) {
-    const chip = document.createElement("button");
-    Object.assign(chip, { textContent: text });
-    chip.dataset.id = id;
-    chip.addEventListener("click", () => {
-      if (!loading) says(hint); // what was said of the sentence before
-      show(id, undefined, true);
+  $$("[role=tab]").forEach((tab, i, tabs) => {
+    tab.addEventListener("click", () => {
+      if (i === scene) return;
+      const left = scene;
+      turn(i);
+      const whole = i === 1 && (!item.own || got()) ? { way: "whole" } : { way: "head" };
+      if (open() && (left < 3 || i < 3)) choose({ stop: AS_TRAINED, ...(i < 3 ? whole : { way: "head" }) });
+      else update();
     });
-    $("chips").append(chip);
-  }
-  const GROUPS = touch
-    ? "Tap a word: then that word looks. Tap a head to see where it looks."
-    : "Click a word: then that word looks. Point at a head to see where it looks; a click keeps it.";
-  for (const [id, known, chosen] of [
-    ["mistakes", mistakes, (name) => choose({ way: name === state.way ? slid : name })],
-    ["groups", groups, (name) => { group = name === group ? null : name; update(); }],
-  ])
-    for (const name in known) {
-      const button = Object.assign(document.createElement("button"), { textContent: known[name].name, value: name });
-      button.title = known[name].line.replace(/<[^>]*>/g, ""); // what the name means, before it is pressed
-      button.addEventListener("click", () => chosen(name));
-      $(id).append(button);
-    }
+    tab.addEventListener("keydown", ({ key }) => {
+      const to = { ArrowRight: 1, ArrowLeft: -1 }[key];
+      if (!to) return;
+      const next = tabs[(i + to + tabs.length) % tabs.length];
+      next.focus();
+      next.click();
+    });
+  });
   $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
-  $("steps").addEventListener("click", ({ target: { value } }) => value && keep(moved(...value.split(",").map(Number))));
+  for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
+  for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
   $("brightest").addEventListener("click", () => keep(brightest));
-  for (const button of $("way").children) button.addEventListener("click", () => choose({ way: button.value }));
-  for (const id of ["head-says", "slider-says"]) {
+  $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
+  $("exchange").addEventListener("click", () => show(item.id === "mary" ? "john" : "mary", undefined, true));
+  $("ours").addEventListener("change", ({ target }) => {
+    if (!loading) says(hint); // what was said of the sentence before
+    show(target.value, undefined, true);
+  });
+  for (const id of ["head-says", "slider-says", "break-says"]) {
     $(id).addEventListener("pointerover", (event) => light(event.target.dataset.word ? Number(event.target.dataset.word) : null));
     $(id).addEventListener("pointerleave", () => light(null));
   }
@@ -745,72 +797,28 @@
     if (dataset.query) return choose({ query: Number(dataset.query), key: null, way: "head" });
     if (!dataset.head) return;
     const [layer, head, query, key] = dataset.head.split(",").map(Number);
-    choose({ layer: layer - 1, head: head - 1, query, key, stop: STOPS.indexOf(TRAINED), way: "head" });
+    choose({ layer: layer - 1, head: head - 1, query, key, stop: AS_TRAINED, way: "head" });
   });
-  $("copy").addEventListener("click", async () => {
-    const address = new URL(link(), location).href;
+  $("copy").addEventListener("click", async (event) => {
+    event.preventDefault();
+    const { href } = event.target;
     try {
-      await navigator.clipboard.writeText(address);
+      await navigator.clipboard.writeText(href);
       $("copied").textContent = "Copied.";
     } catch {
-      $("copied").textContent = address; // where a page may not write there, a reader can
+      $("copied").textContent = href; // where a page may not write there, a reader can
     }
   });
 
-  function standalone() {
-    // the picture with its colours written out, since a style sheet does not travel with it
-    const copy = svg.cloneNode(true), from = [...svg.querySelectorAll("*")], style = getComputedStyle(document.body);
-    [...copy.querySelectorAll("*")].forEach((part, i) => {
-      const own = getComputedStyle(from[i]);
-      for (const name of ["fill", "opacity", "font-size", "font-weight"]) part.style.setProperty(name, own.getPropertyValue(name));
-      part.removeAttribute("tabindex");
-    });
-    // the answer, where the blank is on the page
-    const { width, height } = svg.viewBox.baseVal, { bases, tall } = place, size = tall ? 16 : 20;
-    const at = tall ? { x: bases[0] - 6, y: height + 16, "text-anchor": "end" } : { x: width, y: bases.at(-1) + 27 };
-    const answer = element("text", { ...at, "font-size": size, "font-weight": 650, fill: getComputedStyle($("blank")).color }, copy);
-    answer.textContent = $("blank").textContent;
-    const [wide, high] = tall ? [width, height + 26] : [width + pen.measureText(answer.textContent).width * 1.2 + 12, height];
-    for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`], ["xmlns", XMLNS]]) copy.setAttribute(name, x);
-    copy.setAttribute("style", `background:${style.backgroundColor};font-family:system-ui,sans-serif`);
-    return new XMLSerializer().serializeToString(copy);
-  }
-
-  function save(href, file) {
-    const anchor = Object.assign(document.createElement("a"), { href, download: file });
-    anchor.click();
-  }
-
-  $("save-svg").addEventListener("click", () => save(`data:image/svg+xml,${encodeURIComponent(standalone())}`, `${item.id ?? "sentence"}.svg`));
-  $("save-png").addEventListener("click", () => {
-    const picture = new Image();
-    picture.onload = () => {
-      const canvas = Object.assign(document.createElement("canvas"), { width: 1200, height: 630 }), to = canvas.getContext("2d");
-      const style = getComputedStyle(document.body), size = Math.min(1120 / picture.width, 400 / picture.height);
-      const write = (text, y, size, bold = "") => {
-        to.font = `${bold} ${size}px system-ui, sans-serif`; // smaller where it is too long
-        to.font = `${bold} ${Math.min(1, 1120 / to.measureText(text).width) * size}px system-ui, sans-serif`;
-        to.fillText(text, 40, y);
-      };
-      to.fillStyle = style.backgroundColor;
-      to.fillRect(0, 0, 1200, 630);
-      to.drawImage(picture, 600 - (picture.width * size) / 2, 565 - picture.height * size, picture.width * size, picture.height * size);
-      to.fillStyle = style.color;
-      write(document.querySelector("h1").textContent, 72, 44, "bold");
-      const [[answer, p]] = said().next;
-      write(`${item.ask ?? "What comes next?"} The model says “${answer.trim()}”, ${pct(p)}.`, 120, 28);
-      write(`${$("head-says").textContent} ${mistaken() ? `Broken: ${mistakes[state.way].name}` : `d_k = ${STOPS[state.stop]}`}`, 605, 24);
-      save(canvas.toDataURL("image/png"), `${item.id ?? "sentence"}.png`);
-    };
-    picture.src = `data:image/svg+xml,${encodeURIComponent(standalone())}`;
-  });
-
   let width = innerWidth; // a phone changes its height as one scrolls
+  const again = () => {
+    layout();
+    update();
+  };
   addEventListener("resize", () => {
     if (innerWidth === width) return;
     width = innerWidth;
-    layout();
-    update();
+    again();
   });
 
   function restored(asked) {
@@ -819,7 +827,7 @@
     const stop = STOPS.indexOf(Number(asked.get("d"))), way = asked.get("w");
     const query = asked.has("q") ? within(asked.get("q"), last()) : last();
     const place = { layer: within(asked.get("l") - 1, LAYERS - 1), head: within(asked.get("h") - 1, HEADS - 1), query };
-    const known = way in mistakes || way === "whole";
+    const known = way in mistakes || way === "whole" || way === "without";
     return { ...place, ...(query < last() && { key: null }), ...(stop >= 0 && { stop }), ...(known && { way }) };
   }
 
@@ -839,14 +847,5 @@
   addEventListener("hashchange", () => location.hash !== link() && start());
   Object.assign(guesses, history.state?.guesses);
   start();
-
-  // The notebooks' pictures come when they come into view.
-  const seen = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries)
-      if (isIntersecting) {
-        target.src = target.dataset.src;
-        seen.unobserve(target);
-      }
-  });
-  for (const picture of document.querySelectorAll("img[data-src]")) seen.observe(picture);
+  for (const weight of ["400", "600"]) document.fonts.load(`${weight} 25px "attnlib Serif"`).then(again); // words are as wide as in their own font
 }

@@ -37,8 +37,9 @@ const read = async (asked, mine) => {
     }
   }
   const reader = (latest = readers.get(text));
-  const mistake = ["head", "whole"].includes(way) ? undefined : way;
-  const reading = reader.reading(way === "whole" ? d_k : 64, mistake);
+  const [, without] = way.split("without:"); // "layer.head", which is removed
+  const mistake = without || ["head", "whole"].includes(way) ? undefined : way;
+  const reading = reader.reading(way === "whole" ? d_k : 64, mistake, without);
   const words = reader.words.toJs();
   while (reading.count_left()) {
     const count = reading.read_next();

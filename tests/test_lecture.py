@@ -158,7 +158,7 @@ def test_the_return_says_what_its_view_shows():
     says, mary = {}, {}
     for way, d_k in ((1, 1), (1, 4096), (0, 1), (0, 4096)):
         content, shown = view.draw(way=way, d_k=d_k)
-        says[way, d_k] = re.search(r"You said Mary\. ([^<]+)", content)[1]
+        says[way, d_k] = re.search(r"You said Mary\.</tspan> ([^<]+)", content)[1]
         mary[way, d_k] = shown["weights"][-1].argmax() == 1
     assert ["Mary" in says[1, d_k] for d_k in (1, 4096)] == [False, False] and "“the”" in says[1, 1]
     assert mary == {(1, 1): False, (1, 4096): False, (0, 1): True, (0, 4096): True}

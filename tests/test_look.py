@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fontTools.ttLib import TTFont
+from views import VIEWS
 
 from attnlib import colours
 from attnlib.colours import TOKENS, contrast, sheet, token
@@ -79,3 +80,61 @@ def test_inter_has_every_letter_that_the_series_writes():
     }
     for name in ("Inter-Regular.ttf", "Inter-SemiBold.ttf"):
         assert len(latin) > 100 and not latin - {*map(chr, TTFont(FONTS / name).getBestCmap())}, name
+
+
+# Files that hold a colour of their own, and why.
+PICTURES = "black or white on a cell, or around a mark: whichever can be read there"
+LATER = "pages, book, decks and what lecturers see have their own colours until they get the look"
+COLOURED = {
+    PICTURES: """attnlib/colours.py attnlib/figure.py attnlib/plot.py attnlib/tables.py attnlib/svg/parts.py
+        attnlib/svg/ribbon_row.py attnlib/live/head_arrows_view.py attnlib/live/plane_view.py
+        attnlib/live/ribbons_view.py attnlib/live/view.css""",
+    LATER: """docs/book/book.css docs/book/conf.py lite/first_page.py lite/index.html.j2 lite/keep.js lite/sentence.css
+        lite/teach.html.j2 tools/asked.css tools/deck.html tools/lecture.css tools/reading.html.j2
+        tools/report/page.py tools/slides.css""",
+}
+COLOUR = re.compile(r"#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?![\w-])|\brgba?\([\d ]")
+
+
+def coloured():
+    """Return {file: its colours} of all that front ends show, without comments of CSS, and doctests."""
+    found = {}
+    for folder in ("attnlib", "lite", "tools", "docs/book"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in (".css", ".js", ".py", ".j2", ".html") or path.name == "tokens.css":
+                continue
+            text = re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL)
+            if path.suffix == ".py":  # no comments, no results of doctests
+                told = (">>>", "#", "('#", "'#")
+                text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(told))
+            if colours := sorted({*COLOUR.findall(text)}):
+                found[path.relative_to(ROOT).as_posix()] = colours
+    return found
+
+
+def test_no_colour_stands_outside_the_tokens():
+    left = {name for names in COLOURED.values() for name in names.split()}
+    found = coloured()
+    assert found and not {*found} - left, {name: found[name] for name in {*found} - left}
+    plain = {"#000", "#fff", "#000000", "#ffffff", "#0002", "#8203", "#131416"}
+    plain |= {"#1A80BA", "#009e73", "#d55e00"}  # the plate of queries, and two examples in docstrings
+    others = {name: {*found.get(name, ())} - plain for name in COLOURED[PICTURES].split()}
+    assert not any(others.values()), others
+
+
+# Sizes in a view that are none of the six: numbers in cells (13 would cost a decimal), titles of maps, and the words of
+# ribbons, of the one row and of notes below them.
+LEFT = {"12", "14", "15", "17", "18", "22"}
+
+
+def test_views_have_the_sizes_of_the_look():
+    """But for those that are left, and nor has the style of all views another."""
+    six = {name[1:] for name in TOKENS if re.fullmatch(r"s\d+", name)}
+    assert six == {"13", "16", "20", "25", "31", "49"}
+    seen = {}
+    for name, make in VIEWS.items():
+        for size in re.findall(r'font-size="([\d.]+)"', make().picture.value):
+            seen.setdefault(size, set()).add(name)
+    assert {*seen} & six >= {"13", "16"} and not {*seen} - six - LEFT, {size: seen[size] for size in {*seen} - six}
+    style = re.sub(r"/\*.*?\*/", "", (ROOT / "attnlib" / "live" / "view.css").read_text("utf-8"), flags=re.DOTALL)
+    assert {*re.findall(r"font(?:-size)?: ?(\d[\d.]*px)", style)} <= {"16px", "20px"}

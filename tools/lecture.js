@@ -19,12 +19,18 @@ let width;
 
 const ratio = () => asked.get("ratio") ?? (innerWidth < 1.5 * innerHeight && !asked.has("print-pdf") ? "4:3" : "16:9");
 
+// Whether all of a slide is seen: its words, and its views, which would scroll by themselves.
+function whole(body, picture) {
+  const boxes = [body, ...picture.querySelectorAll(".attnlib-live")];
+  return body.scrollHeight <= body.clientHeight && boxes.every((box) => box.scrollWidth <= box.clientWidth + 1);
+}
+
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
   const words = picture.querySelector(":scope > p, :scope > ul");
   for (let zoom = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST; zoom > SMALLEST; zoom -= STEP) {
     picture.style.zoom = zoom;
-    if (body.scrollHeight <= body.clientHeight && body.scrollWidth <= body.clientWidth) return zoom;
+    if (whole(body, picture)) return zoom;
   }
   return SMALLEST;
 }
@@ -213,14 +219,25 @@ window.addEventListener("load", async () => {
   document.getElementById("about").textContent = about.join(" · ");
   // A view that comes again has the answer that was given at the beginning, and until then its first one.
   const answers = [...document.querySelectorAll(".attnlib-fills:has(> span) button")];
-  const again = answers.filter((answer) => answer.closest("[data-kind=again]"));
+  const again = answers.filter((answer) => answer.closest("[data-kind=again]")), shownAgain = again[0]?.closest("section");
   for (const answer of answers.filter((one) => !again.includes(one)))
-    answer.addEventListener("click", () => again.find(({ textContent }) => textContent === answer.textContent)?.click());
+    answer.addEventListener("click", () => {
+      shownAgain?.classList.remove("nobody-guessed");
+      again.find(({ textContent }) => textContent === answer.textContent)?.click();
+    });
+  shownAgain?.classList.add("nobody-guessed");
   again[0]?.click();
   for (const answer of answers) {
-    const section = answer.closest("section");
+    const section = answer.closest("section") ?? shownAgain;
     answer.addEventListener("click", () => width && measure([section])); // the answer takes more room than the question
   }
+  // What a slider or a click changes may take more room, too.
+  for (const still of document.querySelectorAll("[data-attnlib]"))
+    for (const type of ["input", "click"])
+      still.addEventListener(type, () => {
+        const section = still.closest("section"), body = section.querySelector(".body");
+        if (width && !whole(body, body.querySelector(".picture"))) measure([section]);
+      });
   document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it
   const chosen = listed(asked.get("slides") ?? "", [...document.querySelectorAll(".slides > section")]);

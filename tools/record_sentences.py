@@ -6,7 +6,7 @@ A score is one letter: how far it lies below the largest of its row, as a square
 most of the weight is finest. A row begins with a letter for the length of that scale. From these letters
 lite/sentence.js takes the softmax at any d_k; tests/test_smollm_sentences.py compares its weights with the model's.
 Stored scores do not tell what another model says. So a sentence also has what the whole model does at each d_k, and
-with each mistake that the page can make: next words, one head's row, how it goes on.
+with each mistake that the page can make: next words, one head's row, how it goes on; and next words without each head.
 """
 
 import json
@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from attncourse import smollm
+from attncourse.smollm.speaker import probabilities, rms_norm
 from attnlib import core
-from lite.reader import MISTAKES, Reader
+from lite.reader import BARS, MISTAKES, Reader
 
 FOLDER = Path(__file__).resolve().parent.parent / "lite" / "sentences"
 # All of ASCII that neither JSON nor a script element must escape.
@@ -27,7 +28,8 @@ SHORTEST, LONGEST = 0.5, 256.0  # of the scale of a row
 STOPS = [2**i for i in range(11)]
 
 # `line`: what to look for. {25.5.13.1} is the weight of layer 25, head 5 from word 13 on word 1, a link that shows it;
-# {4|bank} a word to click. `start`: layer, head, and the word whose weight colours the grid. `ask`, `guess`: what the
+# {4|bank} a word to click. {without 24.1} is what the model
+# then gives its word. `start`: layer, head, and the word whose weight colours the grid. `ask`, `guess`: what the
 # page asks before it shows anything, and two answers.
 WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"]}
 SENTENCES = [
@@ -35,8 +37,9 @@ SENTENCES = [
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "One head brings *Mary*, {24.1.13.1}: without it the model says her name with 0.87, not 0.92. Another, "
-        "{25.5.13.1}, works against her: without it, 0.98.",
+        "line": "How does *to* know? One of the model's 270 heads looked back and found *Mary*: {24.1.13.1} of its "
+        "attention went there. Without that head the model is only {without 24.1} sure.",
+        "lead": "This one has to say who gets the drink.",
         "start": [24, 1, 1],
         **WHO,
     },
@@ -148,18 +151,39 @@ def _round_row(below, step):
 def record_sentence(speaker, sentence):
     """Return what the page needs of a sentence."""
     reader = Reader(speaker, sentence["text"])
-    kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess")}
+    kept = {
+        name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess", "lead") if name in sentence
+    }
     layer, head, key = sentence["start"]
     if "%small%" in sentence["line"]:
         other = Reader(speaker, sentence["text"].replace("big", "small")).whole()
-        kept["line"] = sentence["line"].replace("%small%", f"{other.weights()[layer - 1, head - 1, -1, key]:.2f}")
+        kept["line"] = sentence["line"].replace(
+            "%small%", f"{other.weights()[layer - 1, head - 1, -1, key]:.0%}".replace("%", " %")
+        )
     scores = scores_of(speaker, reader.numbers)
     kept["words"] = reader.words
     kept |= outcome_of(reader.whole(), sentence)
     kept["scores"] = "".join(pack_scores(scores[one]) for one in sorted(scores))
     kept["stops"] = [outcome_of(reader.whole(d_k), sentence) for d_k in STOPS]
     kept["mistakes"] = {name: outcome_of(reader.whole(mistake=name), sentence) for name in MISTAKES}
+    kept["without"] = remove_heads(speaker, reader.numbers)
     return kept
+
+
+def remove_heads(speaker, numbers):
+    """Return the likely next words where one head is removed, of each head: tokens, and [token, thousandths, ...]."""
+    tokens, found = {}, []
+    positions, past, x = np.arange(len(numbers)), speaker.empty(), speaker.embedding[numbers]
+    for i, j in np.ndindex(speaker.shape.layers, speaker.shape.heads):
+        other, behind = speaker.using(without=[(i + 1, j + 1)]), x  # below its layer nothing changes
+        for k in range(i, speaker.shape.layers):
+            behind = other.layer(k, other.layers[k], behind, positions, past[k])[0]
+        p = probabilities(other.unembedding @ rms_norm(behind[-1], other.norm, other.shape.eps))
+        likely = np.argsort(-p, kind="stable")[:BARS]
+        found.append([int(v) for n in likely for v in (tokens.setdefault(int(n), len(tokens)), round(1000 * p[n]))])
+        if j == speaker.shape.heads - 1:
+            x = speaker.layer(i, speaker.layers[i], x, positions, past[i])[0]
+    return {"tokens": [speaker.tokenizer.decode([n]) for n in tokens], "next": found}
 
 
 def outcome_of(reading, sentence):

@@ -53,11 +53,11 @@
         };
         const fresh = value(now);
         if (fresh === value(shown)) continue;
-        const whole = before + fresh + after;
+        const whole = fresh === null ? null : before + fresh + after;
         if (elements[element].classList.contains("attnlib-moves"))
           window.attnlibMotion.glide(elements[element], attribute, elements[element].getAttribute(attribute), whole);
         if (!attribute) elements[element][/[<&]/.test(whole) ? "innerHTML" : "textContent"] = whole;
-        else if (fresh === null) elements[element].removeAttribute(attribute);
+        else if (whole === null) elements[element].removeAttribute(attribute);
         else elements[element].setAttribute(attribute, whole);
       }
       shown = now;

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments, core, svg
-from ..colours import LINE, QUERY, palette
+from ..colours import LINE, QUERY
+from ..svg.parts import paint
 from .controls import FEATURES, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED
@@ -110,7 +111,7 @@ def _x(score, reach):
 
 def _panel(title, one, query, reach):
     """Return a histogram, and below it the scores of one query with its keys, in the colours of their weights."""
-    row, weights, colours = one.scores[query].tolist(), one.weights[query].tolist(), palette()
+    row, weights = one.scores[query].tolist(), one.weights[query].tolist()
     deviation = f"std. deviation {one.deviation:.1f}"
     elements = [svg.text(0, 17, title, bold=True, size=16, math=True), svg.text(PANEL, 17, deviation, anchor="end")]
     elements.append(
@@ -119,9 +120,10 @@ def _panel(title, one, query, reach):
     name = "scores q.k" if title == PLAIN else "scores q.k / sqrt(d_k)"
     elements.append(svg.text(PANEL / 2, HIGH + 52, name, anchor="middle", math=True))
     for j in sorted(range(KEYS), key=weights.__getitem__):  # the largest weight on top
-        place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6" fill="{colours[int(255 * weights[j])][0]}"'
+        place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6"'
         hover = f"<title>key {j}: {svg.exact(row[j])}</title>"
-        elements.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{hover}</circle>')
+        elements.append(f'<circle {place} fill="{paint("sunk")}" stroke="{paint("edge")}"/>')
+        elements.append(f'<circle {place} fill="{paint("weight")}" opacity="{weights[j]:.2f}">{hover}</circle>')
     return "".join([*elements, "</g>"])
 
 

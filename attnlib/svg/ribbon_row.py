@@ -159,8 +159,10 @@ def _headline(place, verdict, guesses, guess):
     if not guesses:
         yield text(MARGIN, 20, verdict, size=size, bold=True)
     for k, said in enumerate(guesses, 1):
-        both = [f"You said {said}.", verdict] if place.narrow else [f"You said {said}. {verdict}"]
-        lines = [text(MARGIN, 20 + 19 * i, words, size=size, bold=True) for i, words in enumerate(both)]
+        # A page that shows the answer though nobody has guessed hides the first sentence by its class.
+        guessed = f'<tspan class="attnlib-guessed">{escape(f"You said {said}.")}</tspan>'
+        both = [guessed, escape(verdict)] if place.narrow else [f"{guessed} {escape(verdict)}"]
+        lines = [text(MARGIN, 20 + 19 * i, "{}", size=size, bold=True).format(words) for i, words in enumerate(both)]
         yield stage_group([stage_group(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 

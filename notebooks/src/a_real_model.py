@@ -20,12 +20,12 @@ import attnlib as al
 from attncourse import check, mine, predict, real_model
 from attncourse.views import block, head_map
 from attnlib import live, plot
-from attnlib.colours import LINE, VALUE
+from attnlib.colours import INK, KEY, LINE, VALUE
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)
 reference = real_model.stored("minilm_reference")
-figure, ax = plot.subplots(figsize=(6.2, 2.4))
+figure, ax = plot.subplots(figsize=(6.2, 3.4))
 they = reference["they"]
 title = "L4H2: weights of “they”"
 _ = plot.bar_chart(they["weights"], title=title, ax=ax, keys=they["tokens"])
@@ -288,11 +288,14 @@ _, axes = plot.subplots(1, 2, figsize=(6.2, 2.7), sharex=True, sharey=True)
 for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")):
     like = np.where(np.eye(6), np.nan, banks[when])  # (6, 6), none with itself
     x, y = np.nanmean(like[:, :3], 1), np.nanmean(like[:, 3:], 1)  # (6,) each
-    dots = ax.plot(x[:3], y[:3], "o", x[3:], y[3:], "s")
-    _ = ax.axline((0.7, 0.7), slope=1, linestyle=":", color="gray")
+    _ = ax.plot(x[:3], y[:3], "o", x[3:], y[3:], "s")
+    _ = ax.axline((0.7, 0.7), slope=1, color=LINE, lw=0.8)
     ax.set(title=title, xlabel="cosine with river banks")
 _ = axes[0].set_ylabel("with money banks")
-_ = axes[0].legend(dots, ["river", "money"], loc="lower right")
+for name, (x, y), color in zip(
+    ("river", "money"), ((0.9, 0.77), (0.75, 0.93)), plot.SERIES
+):
+    _ = axes[1].text(x, y, name, color=color)
 
 # %%
 before, after = banks["before"], banks["after"]  # (6, 6) cosines each
@@ -629,17 +632,19 @@ def value_lengths(text):  # |W_O v| of each head and token
 
 # %% jupyter={"source_hidden": true}
 lengths = value_lengths(SENTENCE)
-_, axes = plot.subplots(3, 2, figsize=(6.2, 5), sharex=True, sharey="col")
-for (left, right), (layer, head) in zip(axes, ((5, 6), (4, 2), (6, 12))):
+_, axes = plot.subplots(2, 3, figsize=(6.6, 5.6), sharex="row", sharey=True)
+for (above, below), (layer, head) in zip(axes.T, ((5, 6), (4, 2), (6, 12))):
     w = weights[layer - 1, head - 1, 1:-1].mean(axis=0)  # (n,), over the words
-    _ = left.bar(range(len(w)), w, color=LINE)
-    _ = right.bar(range(len(w)), w * lengths[layer - 1, head - 1], color=VALUE)
-    for ax in (left, right):  # a narrow page shows them below each other
-        _ = ax.set_ylabel(f"L{layer}H{head}")
-axes[0, 0].set(title="weight", ylim=(0, 1))
-_ = axes[0, 1].set_title("weight times $|W_O v|$")
-for ax in axes[-1]:
-    _ = ax.set_xticks(range(len(w)), tokens, rotation=90)
+    _ = (
+        above.barh(range(len(w)), w, color=KEY),
+        below.barh(range(len(w)), w * lengths[layer - 1, head - 1], color=VALUE),
+    )
+    for ax, told in ((above, "weight"), (below, "weight times $|W_O v|$")):
+        _ = (
+            ax.set(title=f"L{layer}H{head}", xlabel=told),
+            ax.set_yticks(range(len(w)), tokens),
+        )
+_ = axes[0, 0].invert_yaxis(), axes[0, 0].set_xlim(0, 1)
 
 # %% [markdown]
 # These are means over the words of the sentence. L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly
@@ -926,11 +931,15 @@ live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 figure, ax = plot.subplots(figsize=(6, 3))
 cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
-ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence vector")
-ax.semilogx(D_K, largest, "s--", base=2, label="largest weight of a row, mean of L4H2")
+told = {
+    "cosine with the true sentence vector": cosine_at,
+    "largest weight of a row, mean of L4H2": largest,
+}
+for (name, line), color, y in zip(told.items(), (INK, KEY), (1.06, 0.04)):
+    _ = ax.semilogx(D_K, line, "o-", base=2, color=color, label=name)
+    _ = ax.text(512, y, name, color=color, ha="right")
 ax.xaxis.set_major_formatter("{x:g}")
-ax.set(xlabel="$d_k$ in the scale (trained: 32)", ylim=(0, 1.05))
-_ = ax.legend()
+_ = ax.set(xlabel="$d_k$ in the scale (trained: 32)", ylim=(0, 1.15))
 for d_k in (2, 16, 32, 64, 384, 512):
     print(f"d_k = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")
 

@@ -645,12 +645,12 @@ def draw_roof(bandwidth, speed):
     roof = np.sort([0.18, speed / bandwidth, 24])  # it bends where both bind
     height = np.minimum(bandwidth * roof, speed) / 1e9
     ax.loglog(roof, height, color="gray", base=2, label="roofline")
+    ax.text(roof[1], height[1] * 1.1, "roofline", color="gray", ha="right")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     draw_dots(ax)
     ax.set_xlabel("multiplications for each byte")
     ax.set_ylabel("billion multiplications\na second")
-    ax.legend(loc="upper left")  # a narrow page shows the left half first
     ax.set_title("Left of the bend bytes bind, right of it multiplications")
 
 

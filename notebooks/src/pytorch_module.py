@@ -440,9 +440,9 @@ losses, seen = train(model, "training")
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Guessing among"
 _, ax = plot.subplots(figsize=(5.6, 2.4))
 _ = ax.plot(losses)
-_ = ax.axhline(np.log(16), linestyle="--", color="gray", label="guessing: ln 16")
-_ = ax.set(xlabel="step", ylabel="loss")
-_ = ax.legend(loc="center")  # a narrow page shows the left half first
+_ = ax.axhline(np.log(16), color="gray", lw=0.8, label="guessing: ln 16")
+_ = ax.text(100, np.log(16) + 0.1, "guessing: ln 16", color="gray")
+_ = ax.set(xlabel="step", title="loss", ylim=(-0.1, 3.2))
 
 # %% [markdown]
 # ## See it · The map while it learns

@@ -12,7 +12,7 @@ import numpy as np
 import attnlib as al
 from attncourse import mine, smollm
 from attnlib import live, plot
-from attnlib.colours import VALUE
+from attnlib.colours import INK, VALUE
 
 blank, exchanged = smollm.stops("blank"), smollm.stops("blank exchanged")
 who = live.ribbons(blank)
@@ -143,9 +143,15 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     arrow(ax, before, before + heads.sum(axis=0), "gray")  # all nine heads
     arrow(ax, before, before + heads[0], VALUE)
     told = f"{giver} gave a drink to"
-    _ = ax.text(*(before + heads.sum(axis=0) + 1), told, ha="center")
+    _ = ax.text(*(before + heads.sum(axis=0) + 1), told, ha="center", weight="bold")
+    _ = ax.plot(*before, "o", color=INK)
+_ = ax.text(*(before + heads[0] + 1), "head 1 alone", color=VALUE)
+_ = (
+    ax.text(36, 3.2, "all nine heads", color="gray"),
+    ax.text(9.5, 2.4, "“to” before", color="gray"),
+)
 _ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards John")
-_ = ax.set_title("“to” in layer 24: head 1 (green), all nine (gray)")
+_ = ax.set_title("What attention in layer 24 adds to “to”")
 
 # %%
 for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
@@ -181,7 +187,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # ## How to work
 #
-# Run a cell with Shift + Enter. What answers a *Predict* is hidden until you
+# What answers a *Predict* is hidden until you
 # run its cell. Change numbers as you like: *Restart Kernel* starts over. Folded code need not be read. Some notebooks end with
 # *Appendix: checks*, which measures what the text claims. Nothing later needs it.
 #

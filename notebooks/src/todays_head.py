@@ -16,7 +16,7 @@ import numpy as np
 import attnlib as al
 from attncourse import check, mine, predict, real_model
 from attnlib import live, plot
-from attnlib.colours import KEY, LINE, QUERY, VALUE
+from attnlib.colours import INK, KEY, LINE, QUERY, VALUE
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -154,13 +154,34 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # %% jupyter={"source_hidden": true}
 figure, ax = plot.subplots(figsize=(6.2, 2.8))
 distance = np.arange(0, 65)
-for d_k, style in ((2, ":"), (8, "--"), (128, "-")):
+told = {
+    2: ("$d_k$ = 2", (65, 0.3)),
+    8: ("$d_k$ = 8", (65, 0.8)),
+    128: ("$d_k$ = 128", (1, 1.12)),
+}
+for (d_k, (name, at)), color, wide in zip(
+    told.items(), ("gray", "gray", INK), (0.8, 1.6, 2.4)
+):
     score = np.cos(distance[:, None] * frequencies(d_k)).mean(axis=-1)
-    ax.plot(distance, score, style, label=f"$d_k$ = {d_k}")
-score = np.cos((distance - 20)[:, None] * frequencies(128)).mean(axis=-1)
-ax.plot(distance, score, "-.", color=plot.SERIES[2], label="$d_k$ = 128, another key")
-ax.set(xlabel="distance i - j", ylabel="score / $d_k$", ylim=(-1.1, 1.8))
-_ = ax.legend(loc="upper center", ncols=2)
+    _ = (
+        ax.plot(distance, score, color=color, lw=wide, label=name),
+        ax.text(*at, name, color=color),
+    )
+score, name = (
+    np.cos((distance - 20)[:, None] * frequencies(128)).mean(axis=-1),
+    "$d_k$ = 128, another key",
+)
+_ = (
+    ax.plot(distance, score, color=KEY, lw=2.4, label=name),
+    ax.text(20, 1.12, name, color=KEY),
+)
+_ = ax.set(
+    xlabel="distance i - j",
+    title="score / $d_k$",
+    xlim=(0, 72),
+    ylim=(-1.1, 1.3),
+    yticks=(-1, 0, 1),
+)
 
 # %% [markdown]
 # With one pair the score is back at 6. With 64 pairs only distance 0 brings all of them together. The other key has its largest

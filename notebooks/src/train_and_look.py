@@ -101,7 +101,7 @@ N_TOKENS, N_POSITIONS, D = 10, 10, 32  # different tokens, positions, features
 predict.before_train_and_look(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
-# ## 1 · A diagonal that is too dark
+# ## 1 · A diagonal that is too pale
 #
 # Ten tokens go in, and the same ten must come out in reverse order. The model is one head with a linear read-out. Each token
 # is a learned vector. With positions, a learned vector for each position is added to it.
@@ -186,7 +186,7 @@ for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
 
 # %% [markdown]
 # With positions the query at position $i$ looks at the key at position $9 - i$, as the task asks. Without positions the head
-# cannot know where that key is, so it spreads its weights evenly. But not quite: the diagonal is darker. A query gives
+# cannot know where that key is, so it spreads its weights evenly. But not quite: the diagonal is paler. A query gives
 # itself less than it gives any other token, and nobody asked for that. Why?
 #
 # ## 2 · What can be known without order
@@ -209,12 +209,12 @@ for with_positions, model in reversers.items():
 # term. This is called **permutation equivariance** ([Zaheer et al. 2017](../REFERENCES.md#zaheer-2017)). So without positions
 # and without a mask, an output depends only on which tokens there are, how often each, and which of them is its own.
 #
-# Here are three explanations of the dark diagonal. They disagree about sequences of **nine** tokens, where the fifth stands in
+# Here are three explanations of the pale diagonal. They disagree about sequences of **nine** tokens, where the fifth stands in
 # the middle. **Predict.** Which explanation is right?
 #
 # - **a** chance: another seed would show another pattern, with nine tokens as with ten
 # - **b** with ten tokens no position has to name its own token; with nine, the middle one has to, so there the diagonal is
-#   hardly darker
+#   hardly paler
 # - **c** a position knows its own token already and looks for something new, with nine tokens as with ten
 
 # %%
@@ -232,7 +232,7 @@ for n, seed in ((10, 1), (9, 0), (9, 1)):
     print(f"{name}: itself {own:.2f}, each other {(1 - own) / (n - 1):.2f}")
 
 # %%
-predict.dark_diagonal(guess_diagonal)
+predict.pale_diagonal(guess_diagonal)
 
 # %% [markdown]
 # With nine tokens most of the difference is gone, and a small rest stays that the following count does not explain. There one
@@ -263,7 +263,7 @@ print(f"it names a most frequent one of the other nine: {agree:.2f}")
 
 # %% [markdown]
 # The second guess is the best possible, because without order each of the other nine tokens is equally likely to be the right
-# one. The model has found that guess. So a slightly darker diagonal meant something, but the picture could not say what: it
+# one. The model has found that guess. So a slightly paler diagonal meant something, but the picture could not say what: it
 # took another task, other seeds and a count.
 
 # %% [markdown]
@@ -546,13 +546,18 @@ for snapshot in snapshots.values():
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Then both form"
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
-both = ["layer 1,\nprevious letter", "layer 2,\nafter a copy"]
-_ = left.plot(list(snapshots), curves, label=both)
-_ = left.set(xlabel="step", ylabel="weight")
-_ = right.plot(histories[2].losses, label="two layers")
-_ = right.plot(histories[1].losses, color=plot.SERIES[2], label="one layer")
-_ = right.set(xlabel="step", ylabel="loss")
-_ = left.legend(loc="lower right", handlelength=1), right.legend(loc="center right")
+names = ["layer 1, previous letter", "layer 2, after a copy"]
+for name, line, y, color in zip(names, np.transpose(curves), (0.9, 0.8), plot.SERIES):
+    _ = left.plot(list(snapshots), line, color=color, label=name)
+    _ = left.text(290, line[-1] * y - 0.1, name, color=color)
+for n, name in ((2, "two layers"), (1, "one layer")):
+    losses, color = histories[n].losses, plot.SERIES[2 - n]
+    _ = right.plot(losses, color=color, label=name)
+    _ = right.text(600, losses[-1] + 0.6, name, color=color, ha="right")
+_ = (
+    left.set(xlabel="step", title="weight", ylim=(0, 1.05)),
+    right.set(xlabel="step", title="loss"),
+)
 
 # %% [markdown]
 # At first neither head follows its rule. Then both form, nearly at once, and the loss falls with them. Olsson et al. saw such a

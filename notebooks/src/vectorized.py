@@ -285,7 +285,7 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
             j, i, f"{row[i, j]:.0f}", ha="center", va="center", size=11, gid="value"
         )
     _ = ax.set(xticks=[], yticks=[], frame_on=False)
-    _ = ax.set_title(f"{title} {x.shape}", fontsize=10)
+    _ = ax.set_title(f"{title} {x.shape}")
 
 
 # %% jupyter={"source_hidden": true}

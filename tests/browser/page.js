@@ -395,6 +395,15 @@ window.ask = {
     });
     return texts.filter((text) => text[1].trim()).reduce((least, text) => (text[0] < least[0] ? text : least));
   },
+  // From now on `animations` has the frames of all that glides.
+  keepAnimations: () => {
+    window.ask.animations = [];
+    const { animate } = Element.prototype;
+    Element.prototype.animate = function (frames, ...rest) {
+      window.ask.animations.push(JSON.stringify(frames));
+      return animate.call(this, frames, ...rest);
+    };
+  },
   pages: () => document.querySelectorAll(".pdf-page").length,
   cutInPrint: () =>
     [...document.querySelectorAll(".pdf-page .body")].filter(

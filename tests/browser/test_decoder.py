@@ -18,6 +18,7 @@ from front_end import CHROMIUM, FLAGS, ROOT, serious
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
 from attncourse import smollm
+from lite.first_page import percent
 from tools.series import find_notebook
 
 NAME = find_notebook("it_speaks").name
@@ -71,8 +72,8 @@ OWN = "The capital of France is Paris, and the capital of Italy is"
 
 
 def shown(page):
-    """Return the numbers below the words."""
-    return [float(text or 0) for text in page.locator("#ribbons-picture .weight").all_text_contents()]
+    """Return the shares below the words."""
+    return [int(text.split()[0]) / 100 if text else 0 for text in page.locator("#stage .num").all_text_contents()]
 
 
 def near(shown, row):
@@ -86,9 +87,11 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     page.goto(f"{url}/read/{NAME}.html")
     loaded.clear()
     page.get_by_text("The model reads on the first page").click()
-    page.locator("#chips button").first.wait_for()
-    assert sum(loaded.values()) < 120_000, loaded
+    page.locator("#guess button").first.wait_for()
+    assert sum(loaded.values()) < 260_000, loaded  # not packed
     assert not any("pyodide" in request for request in requests)  # nothing is fetched before it is asked for
+    page.locator("#guess button", has_text="Mary").click()
+    page.get_by_role("tab").nth(3).click()
     page.locator("#typed").fill(OWN)
     page.get_by_role("button", name="Load the model, 110 MB").click()
     page.locator("#said", has_text=" of 93 MB").wait_for(timeout=120_000)
@@ -99,9 +102,7 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     assert page.inner_text("#said").startswith("Cancelled.") and loaded == {}
     page.get_by_role("button", name="Load the model, 110 MB").click()
     page.locator("#own[data-state=loading]").wait_for()
-    page.locator("#ask button", has_text="Mary").click()  # what is stored works meanwhile
-    page.locator("#blank", has_text="Mary").wait_for()
-    page.locator("#blank", has_text="Rome").wait_for(timeout=240_000)
+    page.locator("#stage .gap", has_text="Rome").wait_for(timeout=240_000)
     assert round(sum(loaded.values()) / 1e6) == 110, loaded
 
     speaker = smollm.load(bar=iter)
@@ -110,8 +111,9 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     maps, rows = every[layer, head], np.stack([one[-1] for one in every.values()])
     out = (rows - 2 * rows.mean(axis=0))[:, 1:-2].max(axis=1)  # it starts at the head that stands out
     assert near(shown(page), maps[-1]) and (layer, head) == list(every)[int(out.argmax())]
-    likely = [f"{word.strip()} {p:.2f}" for word, p in speaker.next_words(OWN, 1)]
-    assert likely[0] in page.inner_text("#next-words").replace("\n", " ")
+    [(word, p)] = speaker.next_words(OWN, 1)
+    assert f"{word.strip()} {percent(p)}" in page.inner_text("#answer .bars").replace("\n", " ")
+    page.get_by_role("tab").nth(2).click()
     page.locator("#goes-on", has_text="It goes on").wait_for(timeout=60_000)
     begins = speaker.write(OWN, 8, margin=0.1).split()
     assert " ".join(begins[:2]) in page.inner_text("#goes-on").replace(" ↵", "")
@@ -124,17 +126,24 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
 
 def works_on(page, speaker, layer, head, maps):
     """Another query, both ways of the slider, and a mistake, on one's own sentence."""
-    page.locator("#ribbons-picture .word").nth(5).click()  # another query: no token is read again
+    page.get_by_role("tab").nth(0).click()
+    page.locator("#stage .word").nth(5).click()  # another query: no token is read again
     page.wait_for_function("location.hash.includes('q=5')")
     assert near(shown(page), maps[5])
-    page.locator("#ribbons-picture .word").last.click()
+    page.locator("#stage .word").last.click()
+    page.get_by_role("button", name="Remove this head").click()
+    without = speaker.using(without=[(layer, head)]).next_words(OWN, 1)[0][1]
+    page.locator("#answer .sure", has_text=percent(without)).wait_for(timeout=60_000)
+    page.get_by_role("tab").nth(1).click()
+    page.get_by_role("button", name="this head alone").click()
     page.get_by_role("slider").press("End")  # this head, at d_k = 1024: Python gives its weights
-    page.locator("#slider-says", has_text="divides by 32").wait_for()
+    page.locator("#slider-says", has_text="stays that of the model as trained").wait_for()
     page.get_by_role("button", name="the whole model").click()
-    page.locator("#slider-says", has_text="All heads divide by 32").wait_for(timeout=60_000)
+    page.locator("#chart circle").nth(10).wait_for(timeout=240_000)
     other = speaker.using(scale=1 / 32)
     assert near(shown(page), other.maps(OWN, [(layer, head)])[layer, head][-1])
-    assert f"{other.next_words(OWN, 1)[0][1]:.2f}" in page.inner_text("#next-words")
+    assert percent(other.next_words(OWN, 1)[0][1]) in page.inner_text("#answer .bars")
+    page.get_by_role("tab").nth(2).click()
     page.get_by_role("button", name="no scale").click()
     loss = speaker.using(scale=1.0).loss(OWN), speaker.loss(OWN)
     page.locator("#goes-on", has_text=f"{loss[0]:.2f}, as trained {loss[1]:.2f}").wait_for(timeout=90_000)
@@ -146,7 +155,7 @@ def read_again(context, link):
     asked = watched(page)
     page.goto(link)
     page.get_by_role("button", name="Load the model").click()
-    page.locator("#blank", has_text="Rome").wait_for(timeout=240_000)
+    page.locator("#stage .gap", has_text="Rome").wait_for(timeout=240_000)
     assert page.url == link and of_the_wheel(asked) == []
 
 

@@ -141,6 +141,17 @@ def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(
     assert mixture.is_hidden() and picture.get_by_text("?", exact=True).filter(visible=True).count()
 
 
+def test_an_attribute_that_is_missing_at_a_stop_is_nothing_to_glide_to(new_page, tmp_path):
+    """The ground of the word that looks has no opacity of its own: it went to `opacity: null`."""
+    page, problems = opened(new_page(), tmp_path, live.ribbons(stops()))
+    page.evaluate("ask.keepAnimations()")
+    picture = page.locator(".attnlib-across svg").bounding_box()
+    for share in (0.1, 0.3, 0.5):
+        page.mouse.click(picture["x"] + share * picture["width"], picture["y"] + 0.72 * picture["height"])
+    animated = page.evaluate("ask.animations")
+    assert len(animated) > 10 and not [one for one in animated if "null" in one] and problems == []
+
+
 def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):
     context = chromium.new_context(java_script_enabled=False)
     page, _ = opened(context.new_page(), tmp_path, live.masks(), script=False)

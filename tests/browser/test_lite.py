@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from front_end import BIN, CHROMIUM, FLAGS, ROOT, prepared
 
+from lite import first_page
 from tools.licence import LICENCE_LINK
 from tools.numbering import numbers
 from tools.series import SERIES, find_notebook
@@ -176,35 +177,25 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     page = prepared(new_page())
     page.goto(url)
     links = [a.get_attribute("href") for a in page.locator("a").all()]
-    forms = ("read/{}.html", "notebooks/index.html?path={}.ipynb")
-    wanted = [form.format(name) for name in NAMES for form in forms] + ["read/teaching.html", "teach/index.html"]
+    wanted = [f"read/{name}.html" for name in NAMES] + ["read/teaching.html", "teach/index.html"]
+    wanted += [f"notebooks/index.html?path={NAMES[0]}.ipynb"]
     files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt", "attention.zip"]
-    assert set(links) == {*wanted, *files, LICENCE_LINK}
+    cited = {f"read/{find_notebook(lesson).name}.html" for _, lesson, _ in first_page.MISTAKES.values()}
+    assert cited <= set(wanted)
+    inside = {"#guess", "#course", "./"}
+    assert {link for link in links if not link.startswith("#s=")} == {*wanted, *files, *inside, LICENCE_LINK}
     wanted += files
     assert all((site / link.partition("?")[0]).exists() for link in wanted)
-    assert page.locator("a:visible", has_text="Run").count() == len(NUMPY) + 1
     assert page.locator("#own").count() == 0  # this site has no place to load a model from
-    page.locator(".all").scroll_into_view_if_needed()
-    page.locator(".all li").last.scroll_into_view_if_needed()
-    page.locator(".all img[src]").last.wait_for()
-    assert page.locator(".all img").count() == len(NAMES)  # each notebook has its picture
+    assert page.locator("#course svg.glyph").count() == len(NAMES)  # each notebook has its picture
 
 
-def test_on_a_phone_the_first_page_is_for_reading(url, new_page):
+def test_on_a_phone_the_first_page_leads_to_the_pages(url, new_page):
     page = prepared(new_page(390, 844))
     page.goto(url)
     assert page.evaluate("ask.fitsAcross()")
-    assert page.locator("a:visible", has_text="Run").count() == 0 and page.locator(".narrow").is_visible()
-    page.locator("a:visible", has_text="Read").first.click()
+    page.get_by_role("link", name="Read the course").click()
     assert page.url.endswith(f"read/{NAMES[0]}.html")
-
-
-def test_the_first_page_is_light(url, new_page):
-    page, sizes = new_page(), []
-    page.context.on("response", lambda response: sizes.append(int(response.headers["content-length"])))
-    page.goto(url, wait_until="networkidle")
-    assert page.locator("svg:visible").count() == 2
-    assert 60_000 < sum(sizes) < 120_000, sizes
 
 
 def test_the_first_page_says_what_a_first_start_loads(site, chromium):
@@ -221,7 +212,7 @@ def test_the_first_page_says_what_a_first_start_loads(site, chromium):
         page = prepared(context.new_page())
         page.goto(url)
         says = int(re.search(r"about (\d+) MB", page.inner_text("body"))[1])
-        page.click(".ways >> text=Run")
+        page.get_by_role("link", name="Run it here").click()
         page.wait_for_function("ask.idle()", timeout=180_000)
         context.close()
     assert abs(Counting.sent / 1e6 - says) < 3, Counting.sent

@@ -20,7 +20,7 @@ onmessage = async ({ data: { load, asked } }) => {
     maps.fill(0, at * n, at * n + n);
     [maps[at * n], maps[at * n + 1]] = [1 / (1 + d_k), d_k / (1 + d_k)];
   }
-  const next = [[` ${asked.way}`, 0.5], [` d${asked.d_k}`, 0.25]];
+  const next = words.at(-1) === " b" ? [["akes", 0.5], ["ig", 0.25]] : [[` ${asked.way}`, 0.5], [` d${asked.d_k}`, 0.25]];
   postMessage({ asked, words, next, maps: new Uint8Array(maps.buffer) });
   if (asked.writes) postMessage({ asked, writes: ` ${asked.way} on`, loss: asked.way === "head" ? 2 : 7 });
 };

@@ -8,11 +8,11 @@ QUESTIONS = (
         b="The model sees which tokens there are, and how often each. A frequent token is a better guess.",
         c="More training does not help: every query mixes the same set, so the order cannot get into the output.",
     ),
-    Question("dark_diagonal", right="b", tempting="a").because(
-        a="With ten tokens the dark diagonal appears in both seeds, and with nine tokens hardly in either.",
+    Question("pale_diagonal", right="b", tempting="a").because(
+        a="With ten tokens the pale diagonal appears in both seeds, and with nine tokens hardly in either.",
         b="Position i must name the token at 9 - i, and no whole number solves i = 9 - i. So with ten tokens the own "
         "token is never the answer. With nine, it is the answer at 1 of 9 positions, as any other token is.",
-        c="Then nine tokens would show a dark diagonal, too, and they hardly do.",
+        c="Then nine tokens would show a pale diagonal, too, and they hardly do.",
     ),
     Question("one_layer", right="b", tempting="a").because(
         a="Its keys do not know what stood before them. Yet with twelve heads it names most answers, place by place.",
