@@ -257,6 +257,11 @@ def test_every_map_holds_the_map_that_the_ribbons_show():
 # And that it comes out again
 
 
+# A softmax of raw scores is all but a hard choice, and last bits decide it where two keys are near: a processor
+# with AMX tells a loss of 7.01 where one without tells 6.95. What is divided agrees to 1e-3 on all that were tried.
+UNDIVIDED = 2e-2
+
+
 def same(fresh, kept, tolerance=2e-3):
     """Whether a fresh result, rounded, is the stored one: texts and names equal, numbers to the tolerance."""
     if isinstance(fresh, dict):
@@ -279,7 +284,7 @@ def same(fresh, kept, tolerance=2e-3):
 )
 def test_a_mistake_comes_out_again(speaker, name):
     fresh = round_for_json(measures.mistakes(speaker, names=[name]))
-    assert same(fresh, {name: smollm.recorded("mistakes")[name]})
+    assert same(fresh, {name: smollm.recorded("mistakes")[name]}, UNDIVIDED if name == "no scale" else 2e-3)
 
 
 @pytest.mark.slow
@@ -310,8 +315,10 @@ def test_a_stop_comes_out_again(speaker, d_k):
     ]
     kept = stored("smollm_stops")["blank"]["stops"][at]
     del kept["loss"]
-    assert same(fresh, kept)
-    assert same(round_for_json(measures.sharpness(speaker, d_ks=(d_k,))), smollm.recorded("sharpness")[at : at + 1])
+    within = UNDIVIDED if d_k == 1 else 2e-3
+    assert same(fresh, kept, within)
+    sharp = round_for_json(measures.sharpness(speaker, d_ks=(d_k,)))
+    assert same(sharp, smollm.recorded("sharpness")[at : at + 1], within)
 
 
 def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
