@@ -12,11 +12,11 @@ from tools.links import outward
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = README + (ROOT / "docs" / "diagnose.md").read_text("utf-8")
+PAGES = README + "".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("diagnose", "watch"))
 EXAMPLES = re.findall(r"```python\n((?:(?!```).)+)```\n\n```text\n((?:(?!```).)+)```", PAGES, re.DOTALL)
 
 
-@pytest.mark.parametrize("code, output", EXAMPLES, ids=["check", "diagnose"])
+@pytest.mark.parametrize("code, output", EXAMPLES, ids=["check", "diagnose", "watch"])
 def test_the_output_in_the_readme_is_real(code, output):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

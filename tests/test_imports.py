@@ -15,7 +15,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 import attnlib as al
-from attnlib import diagnose, live, plot, torch_layers
+from attnlib import diagnose, live, plot, torch_layers, watch
 from tools import stub
 from tools.series import tomllib
 
@@ -229,7 +229,7 @@ WITHOUT_ALL = [
 
 
 def public_functions():
-    named = [(module, module.__all__) for module in (al, torch_layers, plot, live, diagnose)]
+    named = [(module, module.__all__) for module in (al, torch_layers, plot, live, diagnose, watch)]
     parts = [importlib.import_module(f"attnlib.{name}") for name in WITHOUT_ALL]
     own = {
         m: [n for n, x in vars(m).items() if n[0] != "_" and getattr(x, "__module__", "") == m.__name__] for m in parts

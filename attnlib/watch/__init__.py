@@ -1,0 +1,68 @@
+"""Look into the attention of any PyTorch model while it runs, and prove each map by the model's own output.
+
+>>> import torch
+>>> layer = torch.nn.TransformerEncoderLayer(8, 2, batch_first=True).eval()
+>>> with watch(layer) as seen:
+...     output = layer(torch.ones(1, 3, 8))
+>>> seen[0].trace(head=1).weights.shape
+(3, 3)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+try:
+    import torch
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "attnlib.watch looks into models of torch, which is not installed here. Fix: pip install torch", name="torch"
+    ) from None
+
+from ._mode import Watching
+from .calls import Call, Seen
+
+__all__ = ["Call", "Seen", "watch"]
+
+
+@contextlib.contextmanager
+def watch(model: torch.nn.Module, *, layers: str | None = None, most: int = 2**30) -> Iterator[Seen]:
+    """See every attention call that a model makes inside the ``with`` block, and keep what went into it.
+
+    Nothing of the model is changed or replaced; torch's fused encoder and what torch.compile made run step by step.
+    Copies are kept, without gradients: of a fused call query, key, value and output, so memory grows with n; of one
+    that is written out the scores, too. A map is made when a trace is asked for. What is never seen: docs/watch.md.
+
+    Parameters
+    ----------
+    model : nn.Module
+    layers : str, optional
+        Keep only the calls whose path fits this pattern, ``"*.layers.3.*"``. All are listed.
+    most : int
+        Keep at most so many bytes. Calls that come later are listed.
+
+    Yields
+    ------
+    Seen
+        The calls, in order. It fills while the model runs.
+
+    Raises
+    ------
+    TypeError
+        If `model` is no nn.Module that runs in Python.
+    """
+    if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        raise TypeError(
+            f"watch expects an nn.Module that runs in Python, got {type(model).__name__}. "
+            "Fix: the model itself, before torch.jit; for arrays there is attention_trace."
+        )
+    seen = Seen([], model)
+    with contextlib.ExitStack() as stack:
+        if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
+            stack.enter_context(torch.compiler.set_stance("force_eager"))  # compiled code would not be seen
+        stack.enter_context(Watching(seen, layers, most))
+        yield seen

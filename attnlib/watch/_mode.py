@@ -1,0 +1,149 @@
+"""What sees the calls while a model runs: torch's own hook for functions, of one thread, undone by any exception."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+from ._written import Follower, Scaled
+from .calls import Call, fits
+
+# What modules call their number of heads: needed where heads are folded into the batch.
+_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "h", "num_attn_heads")
+
+
+def _body(function):
+    """Return a Python function of torch that lets its inner calls be seen: a copy which asks no hook itself."""
+    names = {**function.__globals__, "has_torch_function": lambda _: False}
+    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+_multi_head = _body(F.multi_head_attention_forward)
+
+
+class Watching(TorchFunctionMode):
+    """Sees each function of torch that this thread calls, and keeps those that are attention."""
+
+    def __init__(self, seen, layers, most):
+        super().__init__()
+        named = seen.model.named_modules()
+        self.paths = {id(module): name.removeprefix("_orig_mod").lstrip(".") for name, module in named}
+        self.seen, self.layers, self.left = seen, layers, most
+        self.written = Follower(self.keep)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is F.multi_head_attention_forward:
+            with self:
+                return _multi_head(*args, **kwargs)
+        name = getattr(function, "__name__", "")
+        first = args[0] if args else kwargs.get("input")
+        if (name == "softmax" and "out" in kwargs) or name == "exp_":  # writes over what it was given
+            first = first.clone()
+        result = function(*args, **kwargs)
+        try:
+            if name == "scaled_dot_product_attention":
+                self._see_fused(result, *args, **kwargs)
+            elif name == "flex_attention" and isinstance(function, torch._ops.HigherOrderOperator):
+                self._see_flex(result, *args)
+            else:
+                self.written.look(name, args, kwargs, result, first)
+        except Exception as error:  # what cannot be followed must not stop the model
+            note, sizes = f"not kept: {type(error).__name__}: {error}", [0] * 6
+            call = Call(len(self.seen), self._where()[0], name, *sizes, None, 0.0, torch.float32, notes=(note,))
+            self.seen.append(call)
+        return result
+
+    def _see_fused(self, out, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **more):
+        _, module, names = self._where()
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        if isinstance(tag := self.written.tags.get(query), Scaled):  # some multiply the queries before
+            query, scale = query / tag.factor, scale * tag.factor
+        groups = getattr(module, "num_key_value_groups", 1) if names else 1
+        if groups > 1 and names.get("q_length") == 1 and query.shape[-2] == groups:
+            # transformers hands the heads of one group over as queries: back to heads
+            query, out = (x.reshape(x.shape[0], -1, 1, x.shape[-1]) for x in (query, out))
+            if attn_mask is not None and attn_mask.shape[1] > 1:
+                attn_mask = attn_mask.reshape(*query.shape[:2], 1, -1)
+        elif groups > 1 and key.shape[1] == query.shape[1] and not more.get("enable_gqa"):
+            key, value = key[:, ::groups], value[:, ::groups]  # transformers repeated them
+        some = {"query": query, "key": key, "value": value, "output": out, "mask": attn_mask}
+        self.keep("fused", some, scale, dropout=dropout_p, is_causal=is_causal)
+
+    def _see_flex(self, out, query, key, value, score_mod, block_mask, scale, *rest):
+        """Evaluate what was said of scores and mask, as functions of positions, for all pairs."""
+        shape = (*query.shape[:-1], key.shape[-2])
+        repeated = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
+        at = [torch.arange(n, device=query.device) for n in shape]
+        modified = score_mod
+        for i in (3, 2, 1, 0):
+            modified = torch.func.vmap(modified, in_dims=(0, *(0 if j == i else None for j in range(4))))
+        allowed = torch.nn.attention.flex_attention.create_mask(block_mask[-1], *shape, device=query.device)
+        masked = modified(query @ repeated.mT * scale, *at).masked_fill(~allowed, -torch.inf)
+        out = out[0] if isinstance(out, tuple) else out
+        self.keep("flex", {"query": query, "key": key, "value": value, "output": out, "masked": masked}, scale)
+
+    def keep(self, kind, tensors, scale, *, dropout=0.0, is_causal=False, notes=()):
+        """List a call, and keep copies of its tensors, (..., n, d), as (b, h, n, d)."""
+        path, module, _ = self._where()
+        tensors = _four_axes({name: x.detach() for name, x in tensors.items() if x is not None}, module)
+        value, dtype = tensors["value"], tensors["value"].dtype
+        query, key = tensors.get("query", tensors.get("weights")), tensors.get("key", value)
+        sizes = *query.shape[:2], key.shape[1], query.shape[-2], value.shape[-2], key.shape[-1]
+        call = Call(len(self.seen), path, kind, *sizes, scale, float(dropout), dtype, bool(is_causal), tuple(notes))
+        self.seen.append(call)
+        if self.layers is not None and not fits(self.layers, path):
+            call.notes += ("another layer was asked for",)
+            return
+        size = sum(x.numel() * x.element_size() for x in tensors.values())
+        if size > self.left:
+            call.notes += (f"would take {size / 2**20:.0f} MB, and most= is used up",)
+            return
+        self.left -= size
+        call.kept = {name: x.clone() for name, x in tensors.items()}
+
+    def _where(self):
+        """Return the path of the module that calls, the module, and what transformers' own function knows."""
+        frame, known = sys._getframe(1), {}
+        while frame is not None:
+            code = frame.f_code
+            if code.co_argcount or code.co_flags & 4:  # a first argument, or *args
+                first = frame.f_locals.get(code.co_varnames[0])
+                first = first if code.co_argcount else (first or (None,))[0]
+                if code.co_name == "sdpa_attention_forward":
+                    known = frame.f_locals
+                if isinstance(first, torch.nn.Module) and id(first) in self.paths:
+                    return self.paths[id(first)] or type(first).__name__, first, known
+            frame = frame.f_back
+        return "(outside the model)", None, {}
+
+
+def _four_axes(tensors, module):
+    """Return tensors (..., n, d) as (b, h, n, d): heads may be folded into the batch, be in groups, or be missing."""
+    lead = tensors["weights" if "weights" in tensors else "masked" if "masked" in tensors else "query"].shape[:-2]
+    heads = next((x for name in _HEADS if isinstance(x := getattr(module, name, None), int)), 1)
+    grouped = len(lead) == 3 and tensors["value"].shape[-3] == 1 < lead[-1]  # heads in groups, which share keys
+    if len(lead) == 1 and lead[0] % heads == 0:
+        both = lead[0] // heads, heads
+    elif len(lead) in (1, 2) or grouped:
+        both = lead[0], lead[1:].numel()
+    else:
+        both = lead[:-1].numel(), lead[-1] if lead else 1
+
+    def four(name, x):
+        own = x.shape[:-2]
+        if name == "mask" and x.dim() in (2, 4):
+            return x.expand(*(1,) * (4 - x.dim()), *x.shape)
+        if own.numel() == lead.numel():
+            return x.reshape(*both, *x.shape[-2:])
+        if len(own) == len(lead) == 2:
+            return x  # fewer heads, which groups share; or one sequence for all
+        return x.expand(*lead, *x.shape[-2:]).reshape(*both, *x.shape[-2:])
+
+    return {name: four(name, x) for name, x in tensors.items()}

@@ -1,0 +1,241 @@
+"""What was seen: one attention call, and all of them."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import core
+
+BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
+# How far the output of a trace may be from the model's, as a share of its largest number.
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
+ALL = slice(None)
+MOST_ROWS = 60  # of a table
+
+
+@dataclass(repr=False, eq=False)
+class Call:
+    """One attention call of a model. It shows itself as a row of a table."""
+
+    number: int  # in the order of the calls
+    path: str  # of the module, as in model.named_modules()
+    kind: str  # "fused", "written out" or "flex"; of a call that could not be followed the operation
+    b: int
+    h: int
+    h_kv: int  # smaller than h where heads share keys and values
+    n_q: int
+    n_k: int
+    d_k: int
+    scale: float | None  # what query @ key^T was multiplied by; None where there is no such product
+    dropout: float
+    dtype: torch.dtype
+    is_causal: bool = False
+    notes: tuple[str, ...] = ()
+    # (b, h, n, d): query, key, value, output; mask, or of a call that is written out masked scores and perhaps weights.
+    kept: dict[str, torch.Tensor] | None = None
+
+    def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
+        """Return every step of one sequence, whose output is the model's own up to rounding.
+
+        Parameters
+        ----------
+        batch, head : int
+            The sequence, and the head, both counted from 0. Without a head all of them, (h, n_q, n_k).
+        queries : slice
+            Only these rows: of a long text the whole map may not fit into memory.
+
+        Raises
+        ------
+        LookupError
+            If the call was not kept, or there is no product of queries and keys, as in additive attention.
+        ArithmeticError
+            If the output computed again is not the one that the model used. It says by how much.
+        """
+        for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
+            if self.kept and index not in range(size):
+                raise LookupError(f"{self._name}: {name} must be a number from 0 to {size - 1}, got {index!r}.")
+        at = batch, ALL if head is None else head
+        query, key, value, output = (self._part(name, at) for name in ("query", "key", "value", "output"))
+        mask = self._mask(at, queries)
+        if mask is not None and mask.dtype != torch.bool and ((mask == 0) | (mask == 1)).all():
+            mask = mask - 1  # attnlib refuses 0 and 1, which are no mask; 1 less for all changes no weight
+        arrays = [x.numpy(force=True) for x in (query[..., queries, :], key, value)]
+        trace = core.attention_trace(*arrays, None if mask is None else mask.numpy(force=True), scale=self.scale)
+        if "weights" in (self.kept or {}):  # with a sink, a gate or dropout they are no softmax: those used count
+            weights = self._part("weights", at)[..., queries, :].numpy(force=True)
+            if np.abs(weights - trace.weights).max() > 1e-3:
+                trace = replace(trace, weights=weights, output=weights @ arrays[2])
+        self._prove(trace.output, output[..., queries, :].numpy(force=True))
+        return trace
+
+    def _prove(self, ours, models):
+        live = ~np.isnan(models).any(-1)  # a row that may attend to nothing: torch gives NaN, attnlib 0
+        error = np.abs(ours - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
+        if not error <= TOLERANCE[self.dtype]:
+            why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
+            raise ArithmeticError(
+                f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
+                f"number, expected at most {TOLERANCE[self.dtype]:g}, so no trace is given.{why}"
+            )
+
+    @property
+    def _name(self):
+        return f"call {self.number} ({self.path})"
+
+    def _part(self, name, at):
+        """Return what was kept of one sequence, (h, n, d) or (n, d), in float32 at least."""
+        if name not in (self.kept or {}):
+            why = f"was not kept: {'; '.join(self.notes)}. Fix: fewer, watch(model, layers=...), or a larger most="
+            if self.kept:
+                why = 'has no product of queries and keys, so no trace. Fix: see .kept["weights"], (b, h, n_q, n_k)'
+            raise LookupError(f"{self._name} {why}.")
+        x = self.kept[name]
+        x = x if x.shape[1] in (1, self.h) else x.repeat_interleave(self.h // x.shape[1], 1)
+        return _select(x, at).to(torch.float64 if self.dtype == torch.float64 else torch.float32)
+
+    def _mask(self, at, rows):
+        """Return who may attend, or what is added to the scaled scores, of these rows; None: all may."""
+        if self.is_causal:  # as torch has it: from the upper left corner
+            return torch.arange(self.n_k) <= torch.arange(self.n_q)[rows, None]
+        if "masked" in self.kept:
+            query, key, masked = (self._part(name, at) for name in ("query", "key", "masked"))
+            return _difference(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
+        if "mask" not in self.kept:
+            return None
+        x = _select(self.kept["mask"], at)
+        return _as_boolean(x.expand(*x.shape[:-2], self.n_q, self.n_k)[..., rows, :])
+
+    @cached_property
+    def mask_in_words(self) -> str:
+        """What kind of mask it is: none, causal, padding, and whether a bias is added."""
+        if self.is_causal:
+            return "causal" if self.n_q == self.n_k else "causal, upper left"
+        if "query" not in (self.kept or {}):
+            return "?"
+        masks = [self._mask((b, ALL), ALL) for b in range(len(self.kept["query"]))]
+        one = torch.ones(self.h, self.n_q, self.n_k, dtype=torch.bool)
+        masks = [one if mask is None else mask.expand_as(one).cpu() for mask in masks]
+        allowed = torch.stack([mask if mask.dtype == torch.bool else mask > BLOCKED for mask in masks])
+        bias = any(x.dtype != torch.bool and ((x != 0) & may).any() for x, may in zip(masks, allowed, strict=True))
+        return " + ".join([*_kind(allowed), *["bias"] * bias]) or "none"
+
+    def _row(self):
+        notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
+        h = self.h if self.h == self.h_kv else f"{self.h} on {self.h_kv}"
+        cells = [self.number, self.path, self.kind, self.b, h, self.n_q, self.n_k, self.d_k]
+        cells += ["?" if self.scale is None else f"{self.scale:.4g}", self.mask_in_words]
+        return [*map(str, cells), str(self.dtype).removeprefix("torch."), "; ".join(notes)]
+
+    def __repr__(self) -> str:
+        return _table([self])
+
+
+class Seen(list[Call]):
+    """All attention calls of a model, in order. It shows itself as a table.
+
+    A number gives a call. A pattern of paths, as ``"*.layers.3.*"``, gives the call that fits, or of several a `Seen`;
+    a path gives all calls inside that module.
+    """
+
+    def __init__(self, calls: Iterable[Call], model: torch.nn.Module) -> None:
+        super().__init__(calls)
+        self.model = model
+
+    def __getitem__(self, which: Any) -> Any:
+        if not self:
+            raise LookupError(_why_nothing(self.model))
+        if not isinstance(which, str):
+            found = super().__getitem__(which)
+            return Seen(found, self.model) if isinstance(which, slice) else found
+        calls = [call for call in self if fits(which, call.path)]
+        if not calls:
+            paths = ", ".join(dict.fromkeys(call.path for call in self))
+            raise LookupError(f"no call fits {which!r}: expected one of {paths}.")
+        return calls[0] if len(calls) == 1 else Seen(calls, self.model)
+
+    def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
+        """Return the trace of the only call; where there are several, LookupError says which numbers they have."""
+        if len(self) > 1:
+            numbers = ", ".join(f"{call.number} ({call.path})" for call in self[:MOST_ROWS])
+            raise LookupError(
+                f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
+                f"Fix: the number of one, seen[{self[0].number}].trace(...)."
+            )
+        return self[0].trace(batch, head, queries)
+
+    def __repr__(self) -> str:
+        more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
+        return _table(self[:MOST_ROWS]) + more if self else _why_nothing(self.model)
+
+
+def fits(pattern: str, path: str) -> bool:
+    """Tell whether the path of a module fits a pattern, or lies inside the module that is named."""
+    if not set(pattern) & set("*?["):
+        return f"{path}.".startswith(f"{pattern}.")
+    return any(fnmatch.fnmatchcase(whole, pattern) for whole in (path, f".{path}", f"{path}.", f".{path}."))
+
+
+def _table(calls):
+    head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
+    rows = [head, *(call._row() for call in calls)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _select(x, at):
+    """Return one sequence, and one head or all, of a tensor (b, h, ...); an axis of size 1 stands for all."""
+    b, h = (0 if size == 1 and place != ALL else place for size, place in zip(x.shape[:2], at, strict=True))
+    return x[b, h]
+
+
+def _as_boolean(mask):
+    """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
+    if mask.dtype == torch.bool:
+        return mask
+    blocked = mask <= BLOCKED
+    if ((mask != 0) & ~blocked).any() or blocked.all(-1).any():
+        return mask.to(torch.promote_types(mask.dtype, torch.float32))
+    return ~blocked if blocked.any() else None
+
+
+def _difference(masked, scaled, dtype):
+    """Return what was done to the scaled scores before the softmax, as a mask."""
+    added = masked - scaled
+    # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
+    if (added > BLOCKED).any(-1).all():
+        added = added - added.amax(-1, keepdim=True)
+    least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
+    return _as_boolean(added * (added.abs() > least))
+
+
+def _kind(allowed):
+    """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
+    n_q, n_k = allowed.shape[-2:]
+    columns = allowed.any(-2, keepdim=True)  # keys that anybody sees
+    hidden = int((~columns)[:, 0, 0].sum(-1).amax())
+    behind = f", {hidden} keys hidden" if hidden else ""
+    if torch.equal(allowed, columns.expand_as(allowed)):
+        return ["padding" + behind] if hidden else []
+    for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
+        back = torch.arange(n_q)[:, None] + offset - torch.arange(n_k)  # how far a key lies before its query
+        far = int((back * allowed).amax())
+        if torch.equal(allowed, (back >= 0) & columns & (back <= far)):
+            return [name + (f", reaches back {far}" if ((back > far) & columns).any() else "") + behind]
+    return ["some pairs" + behind]
+
+
+def _why_nothing(model):
+    kind = str(getattr(getattr(model, "config", None), "_attn_implementation", ""))
+    fix = f' Its attention is "{kind}". Fix: model.set_attn_implementation("sdpa").' if "flash" in kind else ""
+    return (
+        f"no attention call was seen.{fix} Seen are torch's fused attention, nn.MultiheadAttention, flex_attention, a "
+        "softmax between two products, called by this thread inside the with block; not kernels of other packages "
+        "(flash_attn, xformers), TorchScript, threads of DataParallel, attention without a softmax."
+    )

@@ -1,0 +1,503 @@
+"""attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
+
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+from attnlib.watch import Call, Seen, watch
+from tests import model_families
+from tests.model_families import FAMILIES
+
+N, DIM, HEADS = 5, 32, 4
+CAUSAL = torch.ones(N, N, dtype=torch.bool).tril()
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers():
+    torch.manual_seed(0)
+
+
+def proved(seen, limit=1e-5):
+    """Trace every call, each sequence with all heads and one head alone; compare with the outputs that were kept."""
+    assert len(seen)
+    for call in seen:
+        for b in range(call.b):
+            outputs = call.kept["output"][b].double().numpy(force=True)
+            for head in (None, call.h - 1):
+                ours, models = call.trace(b, head).output, outputs if head is None else outputs[head]
+                live = ~np.isnan(models).any(-1)
+                assert np.abs(ours - models)[live].max() <= limit * np.abs(models[live]).max(), call
+    return seen
+
+
+# --- twelve ways to write attention
+
+
+class Written(nn.Module):
+    """Four projections; a style is what happens between them, and hands back the weights that it used."""
+
+    def __init__(self, attend):
+        super().__init__()
+        self.num_heads, self.attend = HEADS, attend
+        self.q, self.k, self.v, self.o = (nn.Linear(DIM, DIM) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (f(x).unflatten(-1, (HEADS, -1)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        y, self.used = self.attend(q, k, v)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+def plain(q, k, v):
+    w = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).masked_fill(~CAUSAL, -torch.inf).softmax(-1)
+    return w @ v, w
+
+
+def by_einsum(q, k, v):
+    w = F.softmax(torch.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5, dim=-1)
+    return torch.einsum("b h i j, b h j d -> b h i d", w, v), w
+
+
+def folded(q, k, v):
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    w = torch.bmm(q, k.mT).div(q.shape[-1] ** 0.5).softmax(-1)
+    return torch.bmm(w, v).unflatten(0, (-1, HEADS)), w.unflatten(0, (-1, HEADS))
+
+
+def by_baddbmm(q, k, v):
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
+    bias = torch.linspace(-1, 1, N).expand(len(q), N, N)
+    w = torch.baddbmm(bias, q, k.mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+    return torch.bmm(w, v).unflatten(0, (-1, HEADS)), w.unflatten(0, (-1, HEADS))
+
+
+def grouped_in_five_axes(q, k, v):
+    k, v = k[:, :2, None], v[:, :2, None]
+    w = (q.unflatten(1, (2, 2)) @ k.mT / 8**0.5).softmax(-1)
+    return (w @ v).flatten(1, 2), w.flatten(1, 2)
+
+
+def groups_repeated(q, k, v):
+    return plain(q, k[:, :2].repeat_interleave(2, 1), v[:, :2].repeat_interleave(2, 1))
+
+
+def in_place(q, k, v):
+    scores = q @ k.mT
+    scores /= q.shape[-1] ** 0.5
+    scores += torch.zeros(N, N).masked_fill(~CAUSAL, -1e4)
+    w = torch.softmax(scores, -1)
+    return w @ v, w
+
+
+def scaled_before(q, k, v):
+    w = torch.softmax((q * 8**-0.25) @ (k * 8**-0.25).mT, dim=-1)
+    return w @ v, w
+
+
+def turned(q, k, v):
+    """Values first: V^T weights^T."""
+    w = (k @ q.mT / 8**0.5).mT.softmax(-1)
+    return (v.mT @ w.mT).mT, w
+
+
+def exp_by_hand(q, k, v):
+    scores = q @ k.mT / 8**0.5
+    w = (scores - scores.amax(-1, keepdim=True)).exp()
+    w = w / w.sum(-1, keepdim=True)
+    return w @ v, w
+
+
+def with_a_sink(q, k, v):
+    scores = torch.cat([q @ k.mT / 8**0.5, torch.ones(*q.shape[:3], 1)], -1)
+    w = scores.softmax(-1)[..., :-1]
+    return w @ v, w
+
+
+def capped(q, k, v):
+    w = (2 * torch.tanh(q @ k.mT / 8**0.5 / 2)).softmax(-1)
+    return w @ v, w
+
+
+def additive(q, k, v):
+    w = torch.tanh(q[:, :, :, None] + k[:, :, None]).sum(-1).softmax(-1)
+    return w @ v, w
+
+
+STYLES = [plain, by_einsum, folded, by_baddbmm, grouped_in_five_axes, groups_repeated, in_place, scaled_before, turned,
+          exp_by_hand, with_a_sink, capped]  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__name__)
+def test_attention_that_is_written_out_gives_the_weights_that_were_used(style):
+    module, x = Written(style).eval(), torch.randn(2, N, DIM)
+    with watch(module) as seen:
+        module(x)
+    (call,) = proved(seen)
+    assert call.kind == "written out" and (call.b, call.h) == (2, HEADS) and call.path == "Written"
+    assert call.scale == pytest.approx(8**-0.5)
+    for b in range(2):
+        assert np.abs(call.trace(b).weights - module.used[b].detach().numpy()).max() < 1e-6
+    assert call.mask_in_words.startswith(
+        {plain: "causal", groups_repeated: "causal", in_place: "causal"}.get(style, "")
+    )
+    assert ("bias" in call.mask_in_words) == (style in (by_baddbmm, capped)), call
+
+
+def test_additive_attention_has_weights_and_no_trace():
+    module, x = Written(additive), torch.randn(2, N, DIM)
+    with watch(module) as seen:
+        module(x)
+    assert torch.equal(seen[0].kept["weights"], module.used)
+    with pytest.raises(LookupError, match="has no product of queries and keys"):
+        seen[0].trace()
+
+
+FUSED = {
+    "plain": (lambda q, k, v: sdpa(q, k, v), "none"),
+    "causal": (lambda q, k, v: sdpa(q, k, v, is_causal=True), "causal"),
+    "causal, upper left": (lambda q, k, v: sdpa(q[:, :, :3], k, v, is_causal=True), "causal, upper left"),
+    "boolean mask": (lambda q, k, v: sdpa(q, k, v, CAUSAL), "causal"),
+    "one column": (lambda q, k, v: sdpa(q, k, v, CAUSAL[3:4]), "padding, 1 keys hidden"),
+    "window": (lambda q, k, v: sdpa(q, k, v, CAUSAL & ~CAUSAL.tril(-2)), "causal, reaches back 1"),
+    "bias": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float() * 3), "bias"),
+    "zeros and ones": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float()), "bias"),
+    "a row without a key": (lambda q, k, v: sdpa(q, k, v, CAUSAL.tril(-1)), "some pairs, 1 keys hidden"),
+    "scale": (lambda q, k, v: sdpa(q, k, v, scale=0.1), "none"),
+    "groups": (lambda q, k, v: sdpa(q, k[:, :2], v[:, :2], enable_gqa=True), "none"),
+    "scaled before": (lambda q, k, v: sdpa(q * 0.5, k, v, scale=1.0), "none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_calls_are_traced_and_their_mask_is_told(name):
+    attend, words = FUSED[name]
+    q, k, v = torch.randn(3, 2, HEADS, N, 8)
+    with watch(nn.Identity()) as seen:
+        attend(q, k, v)
+    (call,) = proved(seen)
+    assert (call.kind, call.mask_in_words) == ("fused", words) and call.path == "(outside the model)"
+    assert call.h_kv == (2 if name == "groups" else HEADS)
+    assert call.scale == pytest.approx({"scale": 0.1, "scaled before": 0.5}.get(name, 8**-0.5))
+
+
+# --- the promise
+
+
+@pytest.mark.parametrize("style", [plain, None], ids=["written out", "fused"])
+def test_a_trace_that_is_not_what_the_model_used_is_refused_by_how_much(style):
+    fused = lambda q, k, v: (F.scaled_dot_product_attention(q, k, v), None)  # noqa: E731
+    module = Written(style or fused)
+    with watch(module) as seen:
+        module(torch.randn(2, N, DIM))
+    output = seen[0].kept["output"]
+    largest = output[1].abs().max()
+    output[1, 2, 0] += 3 * largest
+    off = 3 * largest / output[1].abs().max()
+    seen[0].trace(0), seen[0].trace(1, head=1)
+    for head in (None, 2):
+        with pytest.raises(ArithmeticError, match=f"differs from the model's own by {off:.2g} of its largest number"):
+            seen[0].trace(1, head)
+    seen[0].kept["key"].mul_(2)
+    seen[0].kept.pop("masked", None)
+    with pytest.raises(ArithmeticError, match=r"expected at most 0\.001, so no trace is given"):
+        seen[0].trace(0)
+
+
+def test_dropout_of_a_fused_call_is_told_and_that_of_written_weights_is_in_them():
+    fused = Written(lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, dropout_p=0.5), None))
+    with watch(fused) as seen:
+        fused(torch.randn(2, N, DIM))
+    assert "dropout 0.5" in repr(seen)
+    with pytest.raises(ArithmeticError, match=r"Dropout of 0\.5 was on\. Fix: model\.eval\(\)"):
+        seen[0].trace()
+
+    def dropping(q, k, v):
+        w = F.dropout((q @ k.mT / 8**0.5).softmax(-1), 0.5, True)
+        return w @ v, w
+
+    written = Written(dropping)
+    with watch(written) as seen:
+        written(torch.randn(2, N, DIM))
+    assert np.abs(proved(seen)[0].trace(1).weights - written.used[1].detach().numpy()).max() < 1e-6
+
+
+@pytest.mark.parametrize("attend", [plain, by_einsum, in_place])
+def test_outputs_and_gradients_are_the_same_to_the_last_bit(attend):
+    module, x = Written(attend), torch.randn(2, N, DIM)
+
+    def outcome():
+        module.zero_grad()
+        y = module(x)
+        y.square().sum().backward()
+        return [y.detach(), *(p.grad.clone() for p in module.parameters())]
+
+    before = outcome()
+    with watch(module) as seen:
+        during = outcome()
+    assert all(map(torch.equal, before, during)) and len(seen) == 1
+    assert not any(x.requires_grad for x in seen[0].kept.values())
+
+
+# --- torch's own modules
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_multihead_attention_gives_its_own_weights(need_weights):
+    module, x = nn.MultiheadAttention(DIM, HEADS, batch_first=True), torch.randn(2, N, DIM)
+    padding = torch.zeros(2, N, dtype=torch.bool)
+    padding[1, 3:] = True
+    expected = module(x, x, x, key_padding_mask=padding, average_attn_weights=False)[1].detach().numpy()
+    with watch(module) as seen:
+        module(x, x, x, key_padding_mask=padding, need_weights=need_weights)
+    (call,) = proved(seen)
+    assert call.kind == ("written out" if need_weights else "fused") and call.mask_in_words == "padding, 2 keys hidden"
+    assert max(np.abs(call.trace(b).weights - expected[b]).max() for b in range(2)) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_fast_path_of_an_encoder_is_the_same_at_real_tokens_alone():
+    layer = nn.TransformerEncoderLayer(DIM, HEADS, batch_first=True)
+    model, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(2, N, DIM)
+    padding = torch.zeros(2, N, dtype=torch.bool)
+    padding[1, 3:] = True
+    with torch.no_grad():
+        alone = model(x, src_key_padding_mask=padding)
+        with watch(model) as seen:
+            watched = model(x, src_key_padding_mask=padding)
+    assert [call.path for call in proved(seen)] == ["layers.0.self_attn", "layers.1.self_attn"]
+    assert torch.allclose(alone[~padding], watched[~padding], atol=1e-5)
+    assert not alone[padding].any() and watched[padding].any(), "docs/watch.md says what is different there"
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flex_attention_is_evaluated_at_all_pairs():
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    q, k, v = torch.randn(3, 2, HEADS, 16, 8)
+    mask = flex.create_block_mask(lambda b, h, i, j: i >= j, 2, HEADS, 16, 16, device="cpu")
+
+    def near(score, b, h, i, j):
+        return score - 0.1 * (i - j)
+
+    with watch(nn.Identity()) as seen:
+        flex.flex_attention(q, k, v, score_mod=near, block_mask=mask)
+    (call,) = proved(seen)
+    assert call.kind == "flex" and call.mask_in_words == "causal + bias"
+
+
+# --- whole models of transformers
+
+FEW = {"BERT", "GPT-2", "Llama", "T5, encoder", "ViT"}
+# A whole model has both an encoder and a decoder; those of sound, and of text and image at once, want other inputs.
+OTHERS = {"HuBERT", "wav2vec 2", "Whisper, decoder", "BERT, decoder", "T5, decoder", "BART, decoder", "CLIP", "SigLIP"}
+TEXT = [name for name in FAMILIES if name not in OTHERS]
+SLOW = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in TEXT]
+
+
+def inputs_of(model):
+    if model.main_input_name == "pixel_values":
+        config = model.config
+        return {"pixel_values": torch.randn(2, 3, config.image_size, config.image_size)}
+    ids = torch.randint(3, 16, (2, 7))
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0
+    given = {"input_ids": ids, "attention_mask": mask}
+    return given | ({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {})
+
+
+def own_maps(model, inputs):
+    out = model(**inputs, output_attentions=True)
+    names = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
+    return [x for name in names for x in (getattr(out, name, None) or ()) if x is not None]
+
+
+@pytest.mark.parametrize("family", SLOW)
+def test_families_of_transformers_give_their_own_maps(family):
+    pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+    eager = model_families.model(family, "eager").eval()
+    inputs = inputs_of(eager)
+    model = eager
+    if eager._supports_sdpa:
+        model = model_families.model(family, "sdpa").eval()
+        model.load_state_dict(eager.state_dict())
+    with torch.no_grad():
+        before, maps = model(**inputs)[0], own_maps(eager, inputs)
+        with watch(model) as seen:
+            during = model(**inputs)[0]
+    assert torch.equal(before, during)
+    proved(seen)
+    assert {call.kind for call in seen} == {"fused" if eager._supports_sdpa else "written out"} and len(seen) == len(
+        maps
+    )
+    left = [x.numpy() for x in maps]  # of an encoder and a decoder in another order
+    for call in seen:
+        ours = np.stack([call.trace(b).weights for b in range(2)])
+        off = [np.nanmax(np.abs(ours - x)[~real(x, ours)]) if x.shape == ours.shape else 1.0 for x in left]
+        assert min(off) < 1e-5, call
+        left.pop(int(np.argmin(off)))
+
+
+def real(theirs, ours):
+    """Where a row sees nothing, eager spreads its weights evenly and attnlib gives 0: left out."""
+    return np.broadcast_to((ours.sum(-1, keepdims=True) < 0.5), theirs.shape)
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_generate_is_seen_step_by_step(cache):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+    config = model_families.config("Llama", "sdpa")
+    config.pad_token_id = 0
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    ids = torch.randint(3, 16, (2, 4))
+    options = {"max_new_tokens": 3, "min_new_tokens": 3, "do_sample": False, "cache_implementation": cache}
+    options = options if cache == "static" else {**options, "cache_implementation": None}
+    before = model.generate(ids, **options)
+    with watch(model) as seen:
+        assert torch.equal(model.generate(ids, **options), before)
+    assert [call.n_q for call in proved(seen)["model.layers.1.self_attn"]] == [4, 1, 1]
+    assert {(call.h, call.h_kv) for call in seen} == {(4, 2)}
+
+
+# --- what one may ask for
+
+
+def two_layers():
+    return nn.Sequential(Written(plain), Written(by_einsum)).eval(), torch.randn(3, N, DIM)
+
+
+def test_a_pattern_gives_a_call_or_several():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x), model(x)
+    assert isinstance(seen["0"], Seen) and [call.number for call in seen["0"]] == [0, 2]
+    assert isinstance(seen[:1], Seen) and isinstance(seen[-1], Call) and len(seen["*"]) == 4
+    assert seen[:1]["*.0.*"].number == 0 and seen[:1].trace(1, 2).weights.shape == (N, N)
+    with pytest.raises(LookupError, match=r"a choice of 1, got 2: 1 \(1\), 3 \(1\)\. Fix: .*seen\[1\]\.trace"):
+        seen["1"].trace()
+    with pytest.raises(LookupError, match="no call fits 'layers': expected one of 0, 1"):
+        seen["layers"]
+    with pytest.raises(LookupError, match=r"batch must be a number from 0 to 2, got 3"):
+        seen[0].trace(3)
+    table = repr(seen).splitlines()
+    assert len(table) == 5 and table[0].split()[:3] == ["module", "kind", "b"] and "causal" in table[1]
+
+
+def test_fewer_layers_are_kept_and_all_are_listed():
+    model, x = two_layers()
+    with watch(model) as whole:
+        model(x)
+    with watch(model, layers="1") as seen:
+        model(x)
+    assert [call.kept is None for call in seen] == [True, False]
+    assert np.array_equal(seen[1].trace(2, 1).weights, whole[1].trace(2, 1).weights)
+    with pytest.raises(LookupError, match=r"head must be a number from 0 to 3, got 4"):
+        seen[1].trace(2, 4)
+    with pytest.raises(LookupError, match=r"call 0 \(0\) was not kept: another layer was asked for"):
+        seen[0].trace()
+
+
+def test_memory_is_bounded():
+    model, x = two_layers()
+    with watch(model, most=20_000) as seen:
+        model(x), model(x)
+    held = sum(x.numel() * x.element_size() for call in seen if call.kept for x in call.kept.values())
+    assert 0 < held <= 20_000 and seen[3].kept is None and "most= is used up" in seen[3].notes[-1]
+
+
+def test_written_out_attention_keeps_one_map():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    assert all({"masked"} == {"masked", "weights"} & set(call.kept) for call in seen)
+
+
+def test_rows_of_a_long_text_take_the_memory_of_these_rows():
+    n = 8192
+    q, k, v = torch.randn(3, 1, 2, n, 8)
+    with watch(nn.Identity()) as seen:
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    held = sum(x.numel() * x.element_size() for x in seen[0].kept.values())
+    assert held == 4 * q.numel() * 4 and "causal" in repr(seen)
+    tracemalloc.start()
+    try:
+        trace = seen[0].trace(head=1, queries=slice(n - 16, n))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert trace.weights.shape == (16, n) and np.allclose(trace.output, out[0, 1, -16:].numpy(), atol=1e-5)
+    assert peak < 10 * 16 * n * 8  # the whole map of one head would be 512 such rows
+
+
+# --- torch, otherwise
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_types_are_proved_to_their_own_precision(dtype):
+    module = Written(plain).to(dtype)
+    with watch(module) as seen:
+        module(torch.randn(2, N, DIM, dtype=dtype))
+    proved(seen, {torch.float64: 1e-9}.get(dtype, 2e-2))
+    assert seen[0].dtype == dtype and seen[0].mask_in_words == "causal"
+
+
+def test_watching_ends_with_the_block_also_by_an_exception_and_can_be_nested():
+    model, x = two_layers()
+    with pytest.raises(ZeroDivisionError), watch(model) as broken:
+        model(x)
+        raise ZeroDivisionError
+    with watch(model) as outer:
+        with watch(model[1]) as inner:
+            model(x)
+        model(x)
+    model(x)
+    assert [len(s) for s in (broken, outer, inner)] == [2, 4, 2]
+    assert [call.path for call in proved(inner)] == ["(outside the model)", "Written"]
+
+
+def test_another_thread_is_not_seen_and_nothing_seen_says_why():
+    model, x = two_layers()
+    with watch(model) as seen:
+        thread = threading.Thread(target=model, args=(x,))
+        thread.start()
+        thread.join()
+    assert len(seen) == 0 and not seen
+    for ask in (lambda: seen[0], lambda: seen["*"], lambda: seen.trace()):
+        with pytest.raises(LookupError, match="no attention call was seen"):
+            ask()
+    model.config = type("Config", (), {"_attn_implementation": "flash_attention_2"})
+    assert 'Fix: model.set_attn_implementation("sdpa")' in repr(seen) and "by this thread" in repr(seen)
+
+
+@pytest.mark.slow
+def test_a_compiled_model_is_seen():
+    model, x = two_layers()
+    compiled = torch.compile(model, backend="eager")
+    before = compiled(x)
+    with watch(compiled) as seen:
+        assert torch.allclose(compiled(x), before, atol=1e-6)
+    assert [call.path for call in proved(seen)] == ["0", "1"]
+
+
+def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypatch):
+    from attnlib.watch import _mode
+
+    def fails(*args):
+        raise RuntimeError("some day")
+
+    monkeypatch.setattr(_mode, "_four_axes", fails)
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    assert len(seen) == 2 and "not kept: RuntimeError: some day" in repr(seen)
+    with pytest.raises(LookupError, match="some day"):
+        seen[0].trace()
+
+
+@pytest.mark.parametrize("other", [F.softmax, None, nn.Linear])
+def test_only_a_module_can_be_watched(other):
+    with pytest.raises(TypeError, match=r"watch expects an nn\.Module that runs in Python, got"), watch(other):
+        pass
