@@ -97,6 +97,7 @@ def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
     True
     """
     options = {"layout": "constrained", **options}
+    plt.draw_if_interactive()  # loads the backend, which sets what the context below would undo: figures then go unseen
     with rc_context(STYLE):
         figure, axes = plt.subplots(*args, FigureClass=DescribedFigure, **options)
     for ax in figure.axes:

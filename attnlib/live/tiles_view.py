@@ -13,7 +13,7 @@ from ..validation import ShapeError
 from .controls import choice
 from .view import LiveView
 
-MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 48, (294, 322)  # tokens; pixels of a cell, beside and above the map, of halves
+MOST, CELL, LEFT, TOP, WIDE = 8, 32, 34, 48, (294, 322)  # tokens; pixels of a cell, beside and above the map, of halves
 LINE_HIGH = 19  # of a line of words
 ENDS = (72, 134, 184, 250, 312)  # where the columns m, factor, z and o end
 

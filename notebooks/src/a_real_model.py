@@ -20,7 +20,7 @@ import attnlib as al
 from attncourse import check, mine, predict, real_model
 from attncourse.views import block, head_map
 from attnlib import live, plot
-from attnlib.colours import INK, KEY, LINE, VALUE
+from attnlib.colours import INK, KEY, LINE, NEXT, VALUE
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)
@@ -292,9 +292,7 @@ for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")
     _ = ax.axline((0.7, 0.7), slope=1, color=LINE, lw=0.8)
     ax.set(title=title, xlabel="cosine with river banks")
 _ = axes[0].set_ylabel("with money banks")
-for name, (x, y), color in zip(
-    ("river", "money"), ((0.9, 0.77), (0.75, 0.93)), plot.SERIES
-):
+for x, y, name, color in ((0.9, 0.77, "river", INK), (0.75, 0.93, "money", NEXT)):
     _ = axes[1].text(x, y, name, color=color)
 
 # %%

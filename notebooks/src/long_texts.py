@@ -403,6 +403,7 @@ RULES = {  # (query, key, n) -> scores
 }
 
 
+# %%
 def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
     rule, q, k = RULES[name], queries[:, :d_k], keys[: n - 1, :d_k]
     own = rule(q, q, n).diagonal()[:, None]  # (64, 1)

@@ -5,8 +5,6 @@
 # itself? *40 minutes. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
-from textwrap import fill
-
 import numpy as np
 import torch
 from torch import nn
@@ -140,7 +138,7 @@ try:
     with torch.no_grad():
         linear.weight.copy_(torch.tensor(SENTENCE.W_Q))  # (6, 3) into (3, 6)
 except RuntimeError as error:
-    print("without .T:", fill(str(error).splitlines()[0], 60))
+    print("without .T:", str(error)[:60])
 
 # %%
 square, row = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 0.0])

@@ -22,7 +22,7 @@ flat
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In the first, without the division, and to *both* ends: at 1024, 243 of the 500 queries stand left of -5, and 213 right of 5.
+# In the first, without the division, and to both ends: at 1024, 243 of the 500 queries stand left of -5, and 213 right of 5.
 # The curve is flat there. A score can change, and its weight hardly does.
 #
 # </details>

@@ -12,7 +12,7 @@ import numpy as np
 import attnlib as al
 from attncourse import mine, smollm
 from attnlib import live, plot
-from attnlib.colours import INK, VALUE
+from attnlib.colours import VALUE
 
 blank, exchanged = smollm.stops("blank"), smollm.stops("blank exchanged")
 who = live.ribbons(blank)
@@ -140,16 +140,13 @@ def arrow(ax, start, end, color):
 _, ax = plot.subplots(figsize=(6.4, 3.6))
 for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = (np.array(found[name][part]) for part in ("before", "heads"))
-    arrow(ax, before, before + heads.sum(axis=0), "gray")  # all nine heads
+    end, told = before + heads.sum(axis=0), f"{giver} gave a drink to"  # all nine heads
+    arrow(ax, before, end, "gray")
     arrow(ax, before, before + heads[0], VALUE)
-    told = f"{giver} gave a drink to"
-    _ = ax.text(*(before + heads.sum(axis=0) + 1), told, ha="center", weight="bold")
-    _ = ax.plot(*before, "o", color=INK)
+    _ = ax.text(*(end + 1), told, ha="center", weight="bold"), ax.plot(*before, "ko")
 _ = ax.text(*(before + heads[0] + 1), "head 1 alone", color=VALUE)
-_ = (
-    ax.text(36, 3.2, "all nine heads", color="gray"),
-    ax.text(9.5, 2.4, "“to” before", color="gray"),
-)
+for x, y, words in ((36, 3.2, "all nine heads"), (9.5, 2.4, "“to” before")):
+    _ = ax.text(x, y, words, color="gray")
 _ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards John")
 _ = ax.set_title("What attention in layer 24 adds to “to”")
 

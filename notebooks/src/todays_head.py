@@ -153,35 +153,18 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 
 # %% jupyter={"source_hidden": true}
 figure, ax = plot.subplots(figsize=(6.2, 2.8))
-distance = np.arange(0, 65)
-told = {
-    2: ("$d_k$ = 2", (65, 0.3)),
-    8: ("$d_k$ = 8", (65, 0.8)),
-    128: ("$d_k$ = 128", (1, 1.12)),
-}
-for (d_k, (name, at)), color, wide in zip(
-    told.items(), ("gray", "gray", INK), (0.8, 1.6, 2.4)
+distance, other = np.arange(0, 65), "$d_k$ = 128, another key"
+for d_k, name, back, x, y, color, wide in (
+    (2, "$d_k$ = 2", 0, 65, 0.3, "gray", 0.8),
+    (8, "$d_k$ = 8", 0, 65, 0.8, "gray", 1.6),
+    (128, "$d_k$ = 128", 0, 1, 1.12, INK, 2.4),
+    (128, other, 20, 20, 1.12, KEY, 2.4),
 ):
-    score = np.cos(distance[:, None] * frequencies(d_k)).mean(axis=-1)
-    _ = (
-        ax.plot(distance, score, color=color, lw=wide, label=name),
-        ax.text(*at, name, color=color),
-    )
-score, name = (
-    np.cos((distance - 20)[:, None] * frequencies(128)).mean(axis=-1),
-    "$d_k$ = 128, another key",
-)
-_ = (
-    ax.plot(distance, score, color=KEY, lw=2.4, label=name),
-    ax.text(20, 1.12, name, color=KEY),
-)
-_ = ax.set(
-    xlabel="distance i - j",
-    title="score / $d_k$",
-    xlim=(0, 72),
-    ylim=(-1.1, 1.3),
-    yticks=(-1, 0, 1),
-)
+    score = np.cos((distance - back)[:, None] * frequencies(d_k)).mean(axis=-1)
+    _ = ax.plot(distance, score, color=color, lw=wide, label=name)
+    _ = ax.text(x, y, name, color=color)
+_ = ax.set(xlabel="distance i - j", title="score / $d_k$", ylim=(-1.1, 1.3))
+_ = ax.set(xlim=(0, 72), yticks=(-1, 0, 1))
 
 # %% [markdown]
 # With one pair the score is back at 6. With 64 pairs only distance 0 brings all of them together. The other key has its largest

@@ -554,10 +554,8 @@ for n, name in ((2, "two layers"), (1, "one layer")):
     losses, color = histories[n].losses, plot.SERIES[2 - n]
     _ = right.plot(losses, color=color, label=name)
     _ = right.text(600, losses[-1] + 0.6, name, color=color, ha="right")
-_ = (
-    left.set(xlabel="step", title="weight", ylim=(0, 1.05)),
-    right.set(xlabel="step", title="loss"),
-)
+_ = left.set(xlabel="step", title="weight", ylim=(0, 1.05))
+_ = right.set(xlabel="step", title="loss")
 
 # %% [markdown]
 # At first neither head follows its rule. Then both form, nearly at once, and the loss falls with them. Olsson et al. saw such a

@@ -435,11 +435,12 @@ def test_text_has_contrast_and_size(themed):
 
 def test_the_theme_of_the_front_end_rules_whatever_the_system_says(themed):
     """A dark system under a light JupyterLab, and the reverse; and the page around a view knows no token of ours."""
+    from playwright.sync_api import expect
+
     dark = themed.evaluate("document.body.dataset.jpThemeLight") == "false"
     themed.emulate_media(color_scheme="light" if dark else "dark")
-    ink = "rgb({}, {}, {})".format(*rgb(token("ink", dark)))
-    shown = "ink => getComputedStyle(document.querySelector('.attnlib-view .noUi-handle')).backgroundColor === ink"
-    themed.wait_for_function(shown, arg=ink, timeout=10_000)
+    ink, handle = "rgb({}, {}, {})".format(*rgb(token("ink", dark))), themed.locator(".attnlib-view .noUi-handle")
+    expect(handle.first).to_have_css("background-color", ink, timeout=10_000)
     themed.emulate_media(color_scheme=None)
     assert themed.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink')") == ""
 
