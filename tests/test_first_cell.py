@@ -131,7 +131,7 @@ def test_a_failure_is_short_and_stops_the_cells_below(monkeypatch):
 
 
 def test_a_figure_that_no_cell_returns_is_shown():
-    """Also the first one of a kernel, which loads the backend: that turns on what sends figures at the end of a cell."""
+    """Also a kernel's first, which loads the backend: that turns on what sends figures at the end of a cell."""
     code = "from attnlib import plot\n_, ax = plot.subplots()\n_ = ax.plot([1, 2])"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     (output,) = NotebookClient(notebook, timeout=60).execute().cells[0].outputs

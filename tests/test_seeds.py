@@ -126,7 +126,7 @@ def printed(name):
         ("vectorized", "sentence does not notice: nothing KARIM does not notice: Q, K swapped; root of d_v"),
         (
             "vectorized",
-            "IDENTITY does not notice: Q, K swapped; softmax over queries; root of d_v ASYMMETRIC does not notice: nothing",
+            "IDENTITY does not notice: Q, K swapped; softmax over queries; root of d_v ASYMMETRIC does not notice: n",
         ),
         ("vectorized", "[0.6461 0.036 0.2036 0.1143]]"),
         ("vectorized", "largest difference to the loops: 0.000000000000"),
