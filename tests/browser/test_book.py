@@ -16,12 +16,24 @@ from PIL import Image
 from test_lite import served
 from test_slides import EVERY, NUMBERS, answered, watched
 
-from attnlib.colours import HATCH, INK, MASKED, contrast, luminance, palette
+from attnlib.colours import contrast, luminance, token
 from tools.links import address
 from tools.series import SERIES, find_notebook
 
 NAMES = [notebook.name for notebook in SERIES]
-BESIDE = ["index", "questions", "glossary", "api", "references", "teaching", "checks", "diagnose", "class", "grading"]
+BESIDE = [
+    "index",
+    "questions",
+    "glossary",
+    "api",
+    "references",
+    "teaching",
+    "checks",
+    "diagnose",
+    "watch",
+    "class",
+    "grading",
+]
 
 
 @pytest.fixture(scope="session")
@@ -236,26 +248,37 @@ def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, boo
 
 
 def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_free(new_page, book):
-    page, _ = opened(new_page, book, find_notebook("masks").name, 1366)
-    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
-    rail = page.locator(".attnlib-control > input").first
-    page.get_by_role("slider", name="length").press("Home")  # no query has a key then
-    parts = [f'[fill="{MASKED}" i]', f'[stroke="{HATCH}"], [style*="stroke:{HATCH}"]']
-    parts += [f".attnlib-figure path[style*='fill:#ffffff']{following}" for following in ("", " + text")]
-    parts.append(f".attnlib-live g[fill='{INK}']")
+    """Each is painted as its token says, in figures and live views alike."""
+    names = ("masks", "casebook", "train_and_look")  # a live view, a figure with blocked cells, one with boxes
+    pages = {name: opened(new_page, book, find_notebook(name).name, 1366)[0] for name in names}
+    rail = pages["masks"].locator(".attnlib-control > input").first
+    pages["masks"].get_by_role("slider", name="length").press("Home")  # no query has a key then
+    live, figure = ".attnlib-live [{}^='var(--{},']".format, ".attnlib-figure path[style*='fill:var(--{},']".format
+    parts = {
+        "paper": [live("fill", "paper"), f"{figure('paper')}:has(+ path)", f"{figure('paper')}:has(+ text)"],
+        "edge": [live("stroke", "edge"), f"{figure('paper')} + path"],
+        "ink": [live("fill", "ink"), None, f"{figure('paper')} + text"],
+        "sunk": [live("fill", "sunk"), figure("sunk")],
+    }
     for theme in ("light", "dark"):
-        while body.get_attribute("data-theme") != theme:
-            toggle.click()
-        seen = [page.locator(part).evaluate_all("ask.painted") for part in parts]
-        assert all(len(shades) > 1 and len(set(shades)) == 1 for shades in seen)  # figures and live views alike
-        ground, stripe, box, word, told = (f"#{bytes(map(int, shades[0].split(','))).hex()}" for shades in seen)
+        for page in pages.values():
+            while page.locator("body").get_attribute("data-theme") != theme:
+                page.locator(".theme-toggle:visible").first.click()
+        shades = {}
+        for name, found in parts.items():
+            seen = [
+                pages[n].locator(part).evaluate_all("ask.painted")
+                for n, part in zip(names, found, strict=False)
+                if part
+            ]
+            assert all(seen) and len({shade for one in seen for shade in one}) == 1, (theme, name, seen)
+            shades[name] = f"#{bytes(map(int, seen[0][0].split(','))).hex()}"
+        assert shades == {name: token(name, theme == "dark") for name in parts}
+        assert contrast(shades["paper"], shades["edge"]) > 2.2 and contrast(shades["paper"], shades["ink"]) > 4.5
         drawn = np.asarray(Image.open(io.BytesIO(rail.screenshot())).convert("L")).astype(int)
         filled, rest, around = (drawn[y, x] for y, x in ((len(drawn) // 2, 5), (len(drawn) // 2, -5), (0, 0)))
         assert abs(filled - around) > abs(rest - around)
-        assert contrast(ground, stripe) > 2.2 and min(contrast(box, word), contrast(ground, told)) > 4.5
-        if theme == "light":
-            assert [ground, stripe, box, word, told] == [*map(str.lower, (MASKED, HATCH, "#ffffff", "#000000", INK))]
-    assert max(luminance(ground), luminance(box)) < luminance(palette()[0][0])
+    assert luminance(shades["paper"]) < luminance(shades["sunk"])
 
 
 @pytest.mark.parametrize("name", [find_notebook("masks").name, find_notebook("train_and_look").name])
