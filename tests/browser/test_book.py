@@ -16,7 +16,7 @@ from PIL import Image
 from test_lite import served
 from test_slides import EVERY, NUMBERS, answered, watched
 
-from attnlib.colours import contrast, luminance, token
+from attnlib.colours import contrast, luminance, rgb, token
 from tools.links import address
 from tools.series import SERIES, find_notebook
 
@@ -226,14 +226,15 @@ def test_next_leads_through_the_notebooks_in_order(new_page, book):
 
 
 def test_figures_take_the_colours_of_the_theme(new_page, book):
-    page, _ = opened(new_page, book, find_notebook("start_here").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("masks").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
     words = page.locator(".attnlib-figure [class=attnlib-word]").first
     inks = [words.evaluate("ask.ink")]
     while body.get_attribute("data-theme") != "dark":  # auto, light and dark take turns
         toggle.click()
     inks.append(words.evaluate("ask.ink"))
-    assert inks[0] != inks[1] and all(fill == ink and halo == "none" for fill, ink, halo in inks)
+    wanted = ["rgb({}, {}, {})".format(*rgb(token("ink", dark))) for dark in (False, True)]
+    assert [(fill, halo) for fill, _, halo in inks] == [(ink, "none") for ink in wanted]
 
 
 def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, book):
@@ -283,7 +284,7 @@ def test_in_the_dark_no_masked_cell_box_or_rail_is_brighter_than_what_it_leaves_
     assert luminance(shades["paper"]) < luminance(shades["sunk"])
 
 
-@pytest.mark.parametrize("name", [find_notebook("masks").name, find_notebook("train_and_look").name])
+@pytest.mark.parametrize("name", [find_notebook("pytorch_module").name, find_notebook("casebook").name])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
     """And beside each other where there is room for letters that can be read."""
     page, _ = opened(new_page, book, name)
@@ -300,7 +301,7 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     assert any(beside) and beside == [figure.evaluate("ask.hasRoom") for figure in figures.all()]
 
 
-@pytest.mark.parametrize("name", [find_notebook("pytorch_module").name, find_notebook("a_real_model").name])
+@pytest.mark.parametrize("name", [find_notebook("pytorch_module").name, find_notebook("casebook").name])
 def test_a_column_names_its_rows_where_it_begins_a_line(new_page, book, name):
     page, _ = opened(new_page, book, name)
     for width, below in ((390, True), (1366, False), (390, True)):
