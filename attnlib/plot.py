@@ -284,6 +284,7 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
 def _scale(image, axes):
     """Draw the colours of a map beside it: a thin bar without a frame, with numbers at its ends."""
     bar = image.axes.figure.colorbar(image, ax=axes, shrink=0.5, aspect=24, pad=0.03, ticks=image.get_clim())
+    bar.ax.set_facecolor(SUNK)  # under a veil, as below the map
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0)
     bar.ax.set_yticklabels([f"{end:.3g}" for end in image.get_clim()], fontsize=SIZE)

@@ -24,7 +24,7 @@
       readout.textContent = rail.ariaValueText = labels[stop];
     };
     rail.addEventListener("input", () => moved(Number(rail.value)));
-    return [made("label", { className: "attnlib-control" }, name, rail, readout), moved, set];
+    return [made("label", { className: "attnlib-control" }, made("span", {}, name), rail, readout), moved, set];
   };
   let rows = 0;
   const options = ({ name, labels, at }, moved) => {
@@ -37,7 +37,7 @@
     });
     const shown = buttons.map((button, stop) => made("label", {}, button, labels[stop]));
     const row = { className: "attnlib-control", role: "radiogroup", ariaLabel: name };
-    return [made("div", row, name, made("div", {}, ...shown)), moved, set];
+    return [made("div", row, made("span", {}, name), made("div", {}, ...shown)), moved, set];
   };
 
   const live = async (box) => {
@@ -72,7 +72,7 @@
     const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => moved(k, stop)));
     const controls = parts.map(([control]) => control);
     controls.forEach((control, k) => control.classList.toggle("attnlib-alone", Boolean(knobs[k].alone)));
-    controls.forEach(window.attnlibSets);
+    controls.forEach((control) => window.attnlibSets(control.firstChild));
     const one = knobs.find(({ alone }) => alone)?.name;
     if (one && !knobs[0].alone) {
       const says = `On this page, ${one} resets the controls above it, and they reset ${one}.`;

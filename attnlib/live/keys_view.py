@@ -130,7 +130,7 @@ class _Keys:
         yield f'<g transform="translate({left} {TOP})">{image}</g>'
         every = -(-15 // high)  # rows are lower than a line of text; the one that looks has its name
         for j in (j for j in range(n) if j == row or (j % every == 0 and abs(j - row) >= every)):
-            words = svg.text(left - 6, TOP + (j + 0.5) * high + 4, svg.shorten(self.words[j], left // 8), anchor="end")
+            words = svg.text(left - 4, TOP + (j + 0.5) * high + 4, svg.shorten(self.words[j], left // 8), anchor="end")
             yield f'<g opacity="{1 if j <= row else 0.6}">{words}</g>'
         yield svg.frame(left - 1, TOP + row * high - 1, wide + 2, high + 2, QUERY)
         grid = {"row": "query", "rows": n, "column": "feature", "columns": d_k, "shown": "keys"}
@@ -139,7 +139,7 @@ class _Keys:
     def _bars(self, page, weights, whole, row):
         """Yield the weights with these keys as bars, and with whole ones as ticks."""
         left, room, most = page
-        x, long, bars, ticks = left + room + 10, most / self.top(row), "", ""
+        x, long, bars, ticks = left + room + 6, most / self.top(row), "", ""
         for j in range(len(self.key)):
             y, (w, v) = TOP + j * self.high, (weights[j], whole[j]) if j <= row else (0, 0)
             bars += f"M{x} {y + 2}h{w * long:.1f}v{self.high - 3}H{x}z"

@@ -124,7 +124,7 @@ window.ask = {
   painted: (parts) =>
     parts.map((part) => {
       const { fill, stroke } = getComputedStyle(part);
-      return (part.matches("[stroke], [style*='fill:#767676']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
+      return (part.matches("[stroke], [style*='fill:none']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
     }),
   // A tinted number and its ground.
   tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),

@@ -449,7 +449,7 @@ def test_a_picture_grows_with_the_column_by_steps_of_the_sizes_of_text(themed):
     """Its words from 13 to 16 pixels, titles from 16 to 20, and back where the window is narrow or low."""
     grown = "box => Number(getComputedStyle(box.querySelector('.attnlib-picture')).zoom)"
     view = themed.locator(".attnlib-view").first
-    for width, height, steps in ((1600, 1200, {1.25, 1.5625}), (1024, 768, {1})):
+    for width, height, steps in ((1600, 1200, {1.25, 1.5625}), (760, 1200, {1}), (1600, 480, {1})):
         themed.set_viewport_size({"width": width, "height": height})
         themed.wait_for_timeout(1000)
         assert view.evaluate(grown) in steps and view.evaluate("ask.fitsItsOutput")
@@ -458,6 +458,8 @@ def test_a_picture_grows_with_the_column_by_steps_of_the_sizes_of_text(themed):
 
 
 def test_two_maps_stand_beside_each_other_on_a_projector(themed):
+    themed.set_viewport_size({"width": 1024, "height": 768})
+    themed.wait_for_timeout(1000)
     tops = themed.evaluate("ask.tops('.attnlib-live figure')")
     assert len(tops) == 2 and tops[0] == tops[1]
 
