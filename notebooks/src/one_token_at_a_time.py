@@ -645,7 +645,7 @@ def draw_roof(bandwidth, speed):
     roof = np.sort([0.18, speed / bandwidth, 24])  # it bends where both bind
     height = np.minimum(bandwidth * roof, speed) / 1e9
     ax.loglog(roof, height, color="gray", base=2, label="roofline")
-    ax.text(roof[1], height[1] * 1.1, "roofline", color="gray", ha="right")
+    ax.text(roof[0], height[0] * 3, "roofline", color="gray")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     draw_dots(ax)

@@ -1031,9 +1031,9 @@ verdict
 
 # %% jupyter={"source_hidden": true}
 known = {
-    "[[your_own_flag]] duplicate token": (check.your_own_flag, my_flag),
+    "[[your_own_flag]] duplicate": (check.your_own_flag, my_flag),
     "[[nothing_to_do]] parking": (check.nothing_to_do, my_parking),
-    "[[ship_in_front]] previous token": (check.ship_in_front, my_step),
+    "[[ship_in_front]] previous": (check.ship_in_front, my_step),
     "[[what_came_next]] induction": (check.what_came_next, my_next),
 }
 flags, traces = "*ABCABCA", []

@@ -546,10 +546,10 @@ for snapshot in snapshots.values():
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Then both form"
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
-names = ["layer 1, previous letter", "layer 2, after a copy"]
+names = ["layer 1, previous", "layer 2, after a copy"]
 for name, line, y, color in zip(names, np.transpose(curves), (0.9, 0.8), plot.SERIES):
     _ = left.plot(list(snapshots), line, color=color, label=name)
-    _ = left.text(290, line[-1] * y - 0.1, name, color=color)
+    _ = left.text(260, line[-1] * y - 0.1, name, color=color)
 for n, name in ((2, "two layers"), (1, "one layer")):
     losses, color = histories[n].losses, plot.SERIES[2 - n]
     _ = right.plot(losses, color=color, label=name)
