@@ -633,15 +633,11 @@ lengths = value_lengths(SENTENCE)
 _, axes = plot.subplots(2, 3, figsize=(6.6, 5.6), sharex="row", sharey=True)
 for (above, below), (layer, head) in zip(axes.T, ((5, 6), (4, 2), (6, 12))):
     w = weights[layer - 1, head - 1, 1:-1].mean(axis=0)  # (n,), over the words
-    _ = (
-        above.barh(range(len(w)), w, color=KEY),
-        below.barh(range(len(w)), w * lengths[layer - 1, head - 1], color=VALUE),
-    )
-    for ax, told in ((above, "weight"), (below, "weight times $|W_O v|$")):
-        _ = (
-            ax.set(title=f"L{layer}H{head}", xlabel=told),
-            ax.set_yticks(range(len(w)), tokens),
-        )
+    _ = above.barh(range(len(w)), w, color=KEY), above.set_xlabel("weight")
+    _ = below.barh(range(len(w)), w * lengths[layer - 1, head - 1], color=VALUE)
+    _ = below.set_xlabel("weight times $|W_O v|$")
+    for ax in (above, below):
+        _ = ax.set_yticks(range(len(w)), tokens), ax.set_title(f"L{layer}H{head}")
 _ = axes[0, 0].invert_yaxis(), axes[0, 0].set_xlim(0, 1)
 
 # %% [markdown]
@@ -929,11 +925,9 @@ live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 figure, ax = plot.subplots(figsize=(6, 3))
 cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
-told = {
-    "cosine with the true sentence vector": cosine_at,
-    "largest weight of a row, mean of L4H2": largest,
-}
-for (name, line), color, y in zip(told.items(), (INK, KEY), (1.06, 0.04)):
+names = "cosine with the true sentence vector", "largest weight of a row, mean of L4H2"
+told = zip(names, (cosine_at, largest), (INK, KEY), (1.06, 0.04))
+for name, line, color, y in told:
     _ = ax.semilogx(D_K, line, "o-", base=2, color=color, label=name)
     _ = ax.text(512, y, name, color=color, ha="right")
 ax.xaxis.set_major_formatter("{x:g}")

@@ -673,7 +673,7 @@ print(f"mean {w.mean():.2f}, median {np.median(w):.2f}")
 # differ between machines.
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def thrifty(q, k, v, later=False):
     s = q @ k.T / np.sqrt(q.shape[-1])
     s[later] = -np.inf
@@ -682,6 +682,7 @@ def thrifty(q, k, v, later=False):
     return s @ v / s.sum(axis=-1, keepdims=True)
 
 
+# %%
 def seconds(function, *arguments, **options):
     took = []
     for _ in range(3):
@@ -691,6 +692,7 @@ def seconds(function, *arguments, **options):
     return min(took)
 
 
+# %% tags=["nbval-ignore-output"]
 x, later = np.random.default_rng(0).normal(size=(2048, 64)), ~np.tri(2048, dtype=bool)
 half = seconds(forward, x, x, x, 128)  # skips what lies above the diagonal
 library = seconds(al.scaled_dot_product_attention, x, x, x, is_causal=True)

@@ -152,13 +152,12 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # positions more.
 
 # %% jupyter={"source_hidden": true}
-figure, ax = plot.subplots(figsize=(6.2, 2.8))
-distance, other = np.arange(0, 65), "$d_k$ = 128, another key"
+(_, ax), distance = plot.subplots(figsize=(6.2, 2.8)), np.arange(0, 65)
 for d_k, name, back, x, y, color, wide in (
     (2, "$d_k$ = 2", 0, 65, 0.3, "gray", 0.8),
     (8, "$d_k$ = 8", 0, 65, 0.8, "gray", 1.6),
     (128, "$d_k$ = 128", 0, 1, 1.12, INK, 2.4),
-    (128, other, 20, 20, 1.12, KEY, 2.4),
+    (128, "$d_k$ = 128, another key", 20, 20, 1.12, KEY, 2.4),
 ):
     score = np.cos((distance - back)[:, None] * frequencies(d_k)).mean(axis=-1)
     _ = ax.plot(distance, score, color=color, lw=wide, label=name)
