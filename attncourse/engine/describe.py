@@ -64,13 +64,13 @@ def right(exercise, outcomes, ours, answer, remark=""):
 
     The `answer` is what a picture is drawn from, `remark` stands last.
     """
-    remarks, payoff = "\n".join(filter(None, (_remarks(exercise, outcomes, ours), remark))), exercise.payoff
+    told, payoff = "\n".join(filter(None, (remarks(exercise, outcomes, ours), remark))), exercise.payoff
     if payoff is None:
-        return _verdict(exercise, "right", remarks, hints=())
+        return _verdict(exercise, "right", told, hints=())
     return _verdict(
         exercise,
         "right",
-        remarks,
+        told,
         hints=(),
         meaning=payoff.meaning,
         picture=draw_picture(payoff, answer),
@@ -90,7 +90,7 @@ def draw_picture(payoff, answer):
     return ""
 
 
-def _remarks(exercise, outcomes, ours):
+def remarks(exercise, outcomes, ours):
     """Return remarks on a right answer."""
     lines = [outcome.told[1] for outcome in outcomes if outcome.told and outcome.told[1]]
     for whose in sorted({whose for whose, name in ours if name}):

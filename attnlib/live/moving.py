@@ -69,7 +69,7 @@ def _render_frames(figure, change, values, numbers=True):
         canvas.draw()
         return np.asarray(canvas.buffer_rgba()).copy()
 
-    for ax in figure.axes:
+    for ax in (figure.patch, *figure.axes):  # which an earlier try has hidden
         ax.set_visible(True)
     frames = [pixels()]
     figure.set_layout_engine("none")  # everything stays where it is

@@ -215,7 +215,7 @@ def _of_exercise(name, answer):
         return state, mistakes
     known = {"", exercise.name, *exercise.our_functions}  # nothing else that a copy sends is told
     ours = {(whose, ran) for whose, ran in libraries if whose in ("attnlib", "scipy", "torch") and ran in known}
-    said = describe.right(exercise, outcomes, ours).message.splitlines()
+    said = describe.remarks(exercise, outcomes, ours).splitlines()
     return state, mistakes, " ".join(line.removeprefix("Remark: ") for line in said if line.startswith("Remark: "))
 
 
