@@ -331,6 +331,10 @@ def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
     (stop,) = (stop for stop in smollm.stops("blank")["stops"] if stop["d_k"] == 64)
     assert np.abs(trace.weights[0] - stop["weights"][-1]).max() < 1e-3  # the picture is that of the map
     assert np.abs(trace.output[0] - blank["heads"][0]).max() < 1e-2
+    weight, given = trace.weights[0, 1], trace.value[1, 0]  # of Mary, towards Mary: the answer of its *Try*
+    assert [f"{given:.2f}", f"{weight:.3f}", f"{weight * given:.2f}", f"{trace.output[0, 0]:.1f}"] == (
+        ["18.43", "0.689", "12.70", "12.9"]
+    )
 
 
 def test_what_notebook_06_says_of_nine_heads():
