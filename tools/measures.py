@@ -162,7 +162,7 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
         stop = stop_of(speaker, prompt, head, d_k)
         stop["weights"] = [row[: i + 1].tolist() for i, row in enumerate(stop["weights"])]
         stop["watched"] = [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched]
-        stop["text"] = writes(other, prompt, 24 if d_k > 1 else 16)  # without division rounding soon tells
+        stop["text"] = writes(other, prompt, 24 if d_k > 1 else 7)  # without division rounding soon tells
         stops.append(stop)
     words = speaker.tokenizer.words(speaker.tokens(prompt))
     return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
