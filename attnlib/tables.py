@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from . import arguments
 from .colours import NEXT, SHARES, levels, palette
-from .svg.parts import maths
+from .symbols import maths
 
 TINT = NEXT  # no role's colour
 # Pale is the page, light or dark: JupyterLab names its colours, other pages their scheme. Of an untrusted notebook
@@ -61,7 +60,7 @@ class Table:
                 if j in tinted:
                     level = int(levels(abs(value), 0, largest))
                     style += TINTED.format(*palette(TINT)[level], 6 + 89 * SHARES[level])
-                cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
+                cells.append(f'<td style="{style}">{maths(self._text(value), "html")}</td>')
             lines.append(f"<tr>{''.join(cells)}</tr>")
         # With the body that a browser would add: a page without a kernel counts elements.
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'
