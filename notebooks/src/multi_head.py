@@ -95,7 +95,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # Four words show the same with numbers that you can check. First one head, by the function that you kept, or by ours.
 
 # %%
-attention = mine.load("attention")  # your masked attention, or ours
+attention = mine.load("attention")  # yours with a mask, or ours
 one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
 print("saw:", one_head[1], "  she:", one_head[3])
 
