@@ -125,8 +125,6 @@ class Verdict:
         """Return the hints, each folded into the one before: the fold is a button that no kernel need answer."""
         inner, count = "", len(self.hints)
         for i, hint in reversed([*enumerate(self.hints, 1)]):
-            if i == count and self.heading:
-                hint += "\nThat was the last hint. The solution is folded below."
             asked = "Give me a hint" if i == 1 else "The next hint"
             inner = (
                 f'<details><summary style="{_BUTTON}">▸ {asked} ({i} of {count})</summary>'
