@@ -67,8 +67,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times, and without the division her row is a little sharper. Three features are too few to show more. So
-# from here on queries and keys are random, as in a head that has learned nothing, with as many features as we like.
+# She finds Anna both times, and without the division her row is a little sharper. Three features show no more. So from here on
+# queries and keys are random, as in a head that has learned nothing, with as many features as we like.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
 # and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does the score end? The standard
