@@ -557,8 +557,9 @@ def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
     for head, off in ((0, 0), (3, 0), (3, 1), (6, 0), (0, 2)):
         view.sliders["head"].value, view.sliders["off"].value = head, off
         for root in parsed(view.picture.value):
-            plates = [g.find("rect") for g in root.iter("g") if g.find("rect") is not None and len(g) == 2]
-            boxes = [Bbox.from_bounds(*(float(x.get(k)) for k in ("x", "y", "width", "height"))) for x in plates]
+            named = [t for t in root.iter("text") if "next-text" in t.get("style", "")]
+            sizes = [(float(t.get("x")), float(t.get("y")), svg.width(t.text)) for t in named]
+            boxes = [Bbox.from_bounds(x - wide / 2, y - 13, wide, 17) for x, y, wide in sizes]
             assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
             lines = [p for p in root.iter("path") if p.get("class") == "attnlib-moves"]
             for path in lines:
