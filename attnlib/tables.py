@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from . import arguments
 from .colours import NEXT, levels, veil
-from .svg.parts import maths
+from .symbols import maths
 
 TINT = NEXT  # no role's colour
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
@@ -54,7 +53,7 @@ class Table:
             for j, (value, style) in enumerate(zip(row, styles, strict=True)):
                 if j in tinted:
                     style += f";background:{veil(int(levels(abs(value), 0, largest)), TINT)}"
-                cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
+                cells.append(f'<td style="{style}">{maths(self._text(value), "html")}</td>')
             lines.append(f"<tr>{''.join(cells)}</tr>")
         # With the body that a browser would add: a page without a kernel counts elements.
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'

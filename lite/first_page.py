@@ -16,6 +16,7 @@ from matplotlib.textpath import TextPath
 
 from attnlib.colours import LOOK, token
 from attnlib.svg.ribbon_row import outlines, ribbon_path
+from attnlib.symbols import maths
 from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown
@@ -32,7 +33,6 @@ DESCRIPTION = (
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
-SYMBOL = re.compile(r"\b([a-zA-Z])_([a-zA-Z])\b")  # of a question of the series
 # What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
@@ -142,7 +142,7 @@ def parts(entries):
                 "glyph": drawn.read_text("utf-8").strip() if drawn.exists() else '<span class="glyph"></span>',
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
-                "ask": SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", html.escape(notebook.question, quote=False)),
+                "ask": maths(notebook.question, "html"),
                 "minutes": notebook.minutes,
                 "runs_here": notebook.browser,
             }

@@ -137,7 +137,7 @@ def test_no_colour_stands_outside_the_tokens():
     left = {name for names in COLOURED.values() for name in names.split()}
     found = coloured()
     assert found and not {*found} - left, {name: found[name] for name in {*found} - left}
-    plain = {"#000", "#fff", "#000000", "#ffffff", "#0002", "#8203"}
+    plain = {"#000", "#fff", "#000000", "#ffffff", "#0002"}
     plain |= {"#009e73", "#d55e00"}  # two examples in docstrings
     others = {name: {*found.get(name, ())} - plain for name in COLOURED[PICTURES].split()}
     assert not any(others.values()), others

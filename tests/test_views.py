@@ -40,6 +40,7 @@ from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
 from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
+from attnlib.symbols import speech
 from tools.series import find_notebook
 
 
@@ -145,7 +146,7 @@ def test_one_row_tells_the_arithmetic_of_every_number():
         np.testing.assert_allclose([n.value for n in numbers["after"]], after, atol=1e-12)
         for part, of_part in numbers.items():
             for number in of_part:
-                assert number.shown in number.how and f"<title>{number.how}</title>" in view.picture.value
+                assert number.shown in number.how and f"<title>{speech(number.how)}</title>" in view.picture.value
                 if part in ("scores", "output", "weights", "exp", "scaled_scores", "query", "after"):
                     told = number.how.rpartition(" = ")[2].replace("·", "*").replace("√(1/4)", "0.5")
                     told = re.sub(r"√(\d+)", r"(\1**0.5)", told)

@@ -4,11 +4,10 @@ JupyterLab takes every <svg> out of an untrusted notebook, and of borders those 
 tables, and a border has a colour of its own.
 """
 
-import html
-
 import numpy as np
 
 from attnlib.colours import KEY, LINE, levels, veil
+from attnlib.symbols import maths
 
 PALE = "·"  # stands where nothing is known yet
 _TABLE = '<table style="border-collapse:{};border-spacing:2px;color:currentColor;margin:6px 0;font-size:90%">'
@@ -20,7 +19,7 @@ def words(text):
     >>> words("*she* < Anna")
     '<i>she</i> &lt; Anna'
     """
-    parts = html.escape(text).split("*")
+    parts = maths(text, "html").split("*")
     return "".join(f"<i>{part}</i>" if i % 2 else part for i, part in enumerate(parts))
 
 

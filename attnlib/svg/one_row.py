@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..colours import KEY, LINE, QUERY, VALUE
+from ..symbols import speech
 from . import parts
-from .parts import NO_FILL, escape, tag, target, text
+from .parts import NO_FILL, tag, target, text
 
 STAGES = ("query", "keys", "scores", "weights", "output", "added")
 ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side remarks, 4.5 : 1 and more
@@ -197,7 +198,7 @@ class OneRow:
             at, anchor = (left + wide - 6, "end") if names else (left + wide / 2, "middle")
             words = text(left + 6, middle, names[j]) if names else ""
             words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)
-            opening = f"<g><title>{escape(number.how)}</title>{box}{tint}"
+            opening = f"<g><title>{speech(number.how)}</title>{box}{tint}"
             faint = f'<g opacity="{FAINT if zero else 1}">{words}</g></g>'
             self._add(stage, f'{opening}{box} fill="none" {edge}/>{faint}')
         clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}

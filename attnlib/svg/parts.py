@@ -8,7 +8,6 @@ seams that look like groups.
 import base64
 import html
 import io
-import re
 from collections import defaultdict
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from PIL import Image
 from .. import colours
 from ..colours import BELOW, KEY, NOT_FINITE, SHARES, inks, levels, map_name, rgb, token
 from ..colours import QUERY as QUERY  # examples name it
+from ..symbols import maths, speech
 
 LABEL = 10  # most characters of a label
 SIZE, LARGE, SMALL = 13, 16, 12  # of all words, of titles, of numbers in small cells
@@ -29,12 +29,6 @@ ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fro
 OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
 NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="var(--sans,system-ui,sans-serif)" fill="currentColor"'
-# Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
-SYMBOL = re.compile(
-    r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'|\^T\b|)"
-    r"|\b(?P<up>[KQX])\^T\b|\b(?P<dot>q\.k)\b"
-)
-
 
 # A slider draws much of a picture where it stood, and that is written once. Typed: 12 and 12.0 are one key otherwise.
 cached = lru_cache(maxsize=1024, typed=True)
@@ -60,8 +54,8 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     place = "" if at is None else f' data-at="{at[0]:g} {at[1]:g}"'
     return (
         f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" {wide}height:auto"{place} {FONT}>'
-        f"<title>{html.escape(title)}</title>"
-        f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
+        f"<title>{speech(title)}</title>"
+        f"<desc>{speech(description)}</desc>{''.join(parts)}</svg>"
     )
 
 
@@ -94,36 +88,6 @@ def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn
     extra += ' font-weight="600"' if bold else ""
     extra += f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else escape(words)}</text>'
-
-
-@cached
-def maths(words, markup="svg"):
-    """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
-
-    >>> maths("K^T", "html")
-    '<i>K</i><sup>T</sup>'
-    """
-    italic, sub, over = {
-        "svg": (
-            '<tspan font-style="italic">{}</tspan>',
-            '<tspan dy="3" style="font-size:.78em">{}</tspan><tspan dy="-3">&#8203;</tspan>',
-            "√{}",
-        ),
-        "html": ("<i>{}</i>", "<sub>{}</sub>", "√{}"),
-    }[markup]
-    up = sub.replace('dy="3"', 'dy="-5"').replace('dy="-3"', 'dy="5"').replace("sub>", "sup>")
-
-    def symbol(match):
-        if match["root"]:
-            return over.format(SYMBOL.sub(symbol, match["root"]))
-        if match["letter"]:
-            raised = up.format("T") if match["prime"] == "^T" else match["prime"]
-            return italic.format(match["letter"]) + sub.format(match["sub"]) + raised
-        return (
-            italic.format(match["up"]) + up.format("T") if match["up"] else f"{italic.format('q')}·{italic.format('k')}"
-        )
-
-    return SYMBOL.sub(symbol, html.escape(words, quote=False))
 
 
 def shorten(label, length=LABEL):
