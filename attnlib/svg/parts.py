@@ -15,12 +15,12 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import BELOW, KEY, NOT_FINITE, PLATE, SHARES, inks, levels, map_name, rgb, token
+from ..colours import BELOW, KEY, NOT_FINITE, SHARES, inks, levels, map_name, rgb, token
 from ..colours import QUERY as QUERY  # examples name it
 from ..symbols import maths, speech
 
 LABEL = 10  # most characters of a label
-SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+SIZE, LARGE, SMALL = 13, 16, 12  # of all words, of titles, of numbers in small cells
 MANY_CELLS = 256 * 256  # more of them are an image with a palette, where a small one would only be larger for it
 AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
@@ -28,7 +28,7 @@ TIMES = "\u00d7"  # of shapes: 3 by 4
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
 NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
-FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
+FONT = 'font-family="var(--sans,system-ui,sans-serif)" fill="currentColor"'
 
 # A slider draws much of a picture where it stood, and that is written once. Typed: 12 and 12.0 are one key otherwise.
 cached = lru_cache(maxsize=1024, typed=True)
@@ -111,19 +111,13 @@ def width(words, size=SIZE):
 
 @cached
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
-    """Return words on a plate in the colour of their role, black on it: the same in every theme.
+    """Return words in the colour of their role.
 
-    >>> KEY in tag(50, 20, "keys (columns)", KEY)
+    >>> "var(--key-text," in tag(50, 20, "keys (columns)", KEY)
     True
     """
-    long = round(width(words)) + 8
-    left = x - long / 2 if anchor == "middle" else x
-    turned = f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
-    return (
-        f'<g{turned}><rect x="{left:g}" y="{y - 13}" width="{long}" height="17" rx="3" fill="{PLATE[colour]}"/>'
-        f'<text x="{left + long / 2:g}" y="{y}" text-anchor="middle" font-size="{SIZE}" '
-        f'style="fill:#000000">{html.escape(words)}</text></g>'
-    )
+    ink = paint(f"{colours.ROLES[colour]}-text")
+    return text(x, y, words, anchor=anchor, bold=True, turn=turn).replace(">", f' style="fill:{ink}">', 1)
 
 
 @cached
@@ -173,7 +167,18 @@ def number(value, places):
     return words[1:] if words[0] == "-" and not words.strip("-0.") else words
 
 
-def decimals(values, room, size=SMALL, most=2, least=None):
+def number_size(room):
+    """Return the size of numbers in cells `room` wide: where a sign and two decimals need more at 13, it is 12.
+
+    A map of nine keys has its numbers on a phone at 12 alone.
+
+    >>> number_size(39), number_size(38)
+    (13, 12)
+    """
+    return SIZE if room >= width("-0.25", SIZE) + 1 else SMALL
+
+
+def decimals(values, room, size=None, most=2, least=None):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
     Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
@@ -184,7 +189,7 @@ def decimals(values, room, size=SMALL, most=2, least=None):
     >>> decimals(np.array([0.25, 1.0]), 20, least=0), decimals(np.array([3.0, 12.0]), 20, least=1)
     (0, 0)
     """
-    finite = values[np.isfinite(values)].tolist()
+    finite, size = values[np.isfinite(values)].tolist(), size or number_size(room)
     if not finite:
         return None
     ends = min(finite), max(finite)
@@ -253,7 +258,8 @@ def matrix(
     return (
         f'<g fill="{_end(tint)}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
         f"{_gaps(n, m, side, high)}{stripes}"
-        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
+        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{number_size(side - inset)}" pointer-events="none">'
+        f"{''.join(numbers)}</g>"
     )
 
 
