@@ -132,8 +132,7 @@ two_heads = live.flow(al.attention_trace(q, k, v), **named, query=1, key=0)
 two_heads
 
 # %% [markdown]
-# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben. In head 1 *she* finds what she found
-# before.
+# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben.
 #
 # Is a head a slice of the word? No: each head reads all six features, and only the columns of the matrices are divided. Published
 # code has cut the words themselves ([threads](../REFERENCES.md#asked)), and then no head can combine features from two slices.

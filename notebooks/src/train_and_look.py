@@ -458,8 +458,8 @@ plot.table(["heads", *names], rows, tint=names[:2])
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Two heads in two layers do in 600 steps what these twelve side by side do not quite do in 1500. Section 7 comes back to that. Layer 2 reads the
-# letters *and* what layer 1 has fetched for each of them. What do they fetch? Every head is measured twice:
+# Section 7 comes back to single layers. With two, layer 2 reads the letters *and* what layer 1 has fetched for each of them. What do they
+# fetch? Every head is measured twice:
 #
 # - **previous letter**: the weight on the letter just before, inside the word;
 # - **after a copy**: the weight, at a jump, on the letter that followed in the word.
@@ -857,8 +857,6 @@ verdict
 
 # %% [markdown]
 # ## Appendix: checks
-#
-# Notebook [[a_real_model]] needs nothing of what follows: these are the runs behind the folds. All cells together take some seconds.
 #
 # ### A token and its copies
 #
