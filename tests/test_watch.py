@@ -337,6 +337,26 @@ def test_generate_is_seen_step_by_step(cache):
     assert {(call.h, call.h_kv) for call in seen} == {(4, 2)}
 
 
+def test_keys_that_heads_share_are_kept_once_where_transformers_repeats_them():
+    """As its function of this name does beside a mask: it calls torch with as many heads of keys as of queries."""
+
+    def sdpa_attention_forward(module, q, k, v):
+        k, v = (x.repeat_interleave(module.num_key_value_groups, 1) for x in (k, v))
+        return sdpa(q, k, v, torch.zeros(1, 1, N, N))
+
+    class Groups(nn.Module):
+        num_key_value_groups = 2
+
+        def forward(self, q, k, v):
+            return sdpa_attention_forward(self, q, k, v)
+
+    q, k, v = torch.randn(1, HEADS, N, 8), *torch.randn(2, 1, 2, N, 8)
+    with watch(module := Groups()) as seen:
+        module(q, k, v)
+    (call,) = proved(seen)
+    assert (call.h, call.h_kv) == (4, 2) and torch.equal(call.kept["key"], k)
+
+
 # --- what one may ask for
 
 
