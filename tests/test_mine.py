@@ -91,7 +91,7 @@ def test_the_attention_of_notebook_05_replaces_that_of_02(cells, folder, capsys)
     )
     assert (
         said.startswith("✓ kept as mine/attention.py")
-        and "2.3 · Attention." in (folder / "mine/attention.py").read_text()
+        and "2.3 · Attention." in (folder / "mine/attention.py").read_text("utf-8")
     )
     assert mine.load("attention") is al.scaled_dot_product_attention  # a notebook that loads it needs the mask
     assert "Yours comes with exercise 5.3 · Attention with a mask" in capsys.readouterr().out
