@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from attnlib.watch import watch
-
 from tests import model_families
 from tests.model_families import FAMILIES
 
