@@ -217,7 +217,9 @@ window.ask = {
       else slider.value = step;
       if (!options.length) slider.dispatchEvent(new Event("input"));
       drawn.innerHTML = pictures[step];
-      return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
+      const shown = document.createElement("div"); // the order of attributes, which `innerHTML` would compare, says nothing
+      shown.append(...document.querySelector(".attnlib-live").cloneNode(true).childNodes);
+      return !shown.isEqualNode(drawn);
     });
   },
   written: (picture) => Object.assign(document.createElement("div"), { innerHTML: picture }).innerHTML,
