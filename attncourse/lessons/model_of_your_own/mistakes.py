@@ -1,0 +1,347 @@
+"""The mistakes that only A model of your own knows."""
+
+import numpy as np
+
+from attnlib.core import softmax
+
+from ...mistakes.mistake import Mistake
+
+MISTAKES = (
+    Mistake(
+        "targets_not_shifted",
+        behaves_as_if="the target of a token were the token itself",
+        symptom="The loss falls to nearly nothing, and the model writes its last letter again and again.",
+        hint="What must the model say when it has read the first token of a window?",
+        then="The second: y reads one position further on than x.",
+        variants=({"shift": lambda s: 0},),
+    ),
+    Mistake(
+        "targets_elsewhere",
+        behaves_as_if="the targets stood somewhere else than right behind their tokens",
+        symptom="It trains without an error, and learns to guess another token than the next one.",
+        hint="The window begins at position 3. At which position does its first target stand?",
+        then="At 4: every target stands exactly one position behind its token.",
+        variants=({"shift": lambda s: -1}, {"shift": lambda s: 2}, {"y": lambda s: s.tokens[s.at[:, :1] + s.n]}),
+    ),
+    Mistake(
+        "targets_rolled",
+        behaves_as_if="the targets were the window itself, rolled round",
+        symptom="One target of each window is wrong, or each window has the targets of another: the loss still falls.",
+        hint="Which token follows the last one of a window, and does the window hold it?",
+        then="It stands in the text, behind the window. Read y from the text, too.",
+        variants=({"y": lambda s: np.roll(s.x, -1, -1)}, {"y": lambda s: np.roll(s.x, -1, 0)}),
+    ),
+    Mistake(
+        "last_target_only",
+        behaves_as_if="a window had one target, that of its last token",
+        symptom="A causal model can learn from every position of a window at once, and here it would from one.",
+        hint="How many tokens of a window have a token behind them?",
+        then="All of them, so y has the shape of x.",
+    ),
+    Mistake(
+        "windows_by_reshape",
+        behaves_as_if="windows were cut by a reshape that mixes rows and columns",
+        symptom="The shape is right, and neighbours in a row are no neighbours in the text.",
+        hint="How far apart in the text do the first two tokens of a row stand?",
+        then="One position. Put the starts into a column and the steps into a row before you add them.",
+        variants=({"at": lambda s: (np.arange(s.n)[:, None] + s.starts).reshape(len(s.starts), s.n)},),
+    ),
+    Mistake(
+        "starts_ignored",
+        behaves_as_if="windows stood one behind the other from the beginning of the text on",
+        symptom="Every batch is the same one.",
+        hint="Where does the first window begin if starts[0] is 17?",
+        then="At 17. Every position of a window is its start plus 0, 1, 2, ...",
+        variants=({"at": lambda s: np.arange(len(s.starts) * s.n).reshape(len(s.starts), s.n)},),
+    ),
+    Mistake(
+        "window_one_short",
+        behaves_as_if="the last token of a window were its last target, so that n - 1 pairs are left",
+        symptom="Nothing is wrong but the number: the model never trains at its last position.",
+        hint="How many tokens of the text do n pairs need?",
+        then="n + 1: x has the first n of them, y the last n.",
+        variants=({"both": lambda s: np.stack([s.x[:, :-1], s.x[:, 1:]])},),
+    ),
+    Mistake(
+        "x_and_y_exchanged",
+        behaves_as_if="x and y had changed places",
+        symptom="The model would be trained to say what came before.",
+        hint="Which of the two is read by the model?",
+        then="x. Return x first.",
+        variants=({"both": lambda s: np.stack([s.y, s.x])},),
+    ),
+    Mistake(
+        "nats_for_bits",
+        behaves_as_if="the natural logarithm were left as it is",
+        symptom="The result counts nats, and looks 1.44 times as good.",
+        hint="How many nats is a fair coin worth, and how many bits?",
+        then="0.693 and 1: divide by the natural logarithm of 2.",
+        variants=({"bits": lambda s: s.mean},),
+    ),
+    Mistake(
+        "surprise_added_up",
+        behaves_as_if="surprise were added up over tokens, not averaged",
+        symptom="A longer text, or a larger batch, then looks like a worse model.",
+        hint="What becomes of your result if the same window stands in the batch twice?",
+        then="Nothing should: take the mean over all tokens.",
+        variants=({"mean": lambda s: s.nats.sum()}, {"mean": lambda s: s.nats.sum(-1).mean()}),
+    ),
+    Mistake(
+        "log_of_the_mean",
+        behaves_as_if="shares were averaged before the logarithm was taken",
+        symptom="One sure guess hides many poor ones.",
+        hint="Two targets with shares 0.5 and 0.001: how many bits is each worth?",
+        then="1 and 10, on average 5.5. The logarithm comes first.",
+        variants=({"bits": lambda s: -np.log2(np.exp(-s.nats).mean())},),
+    ),
+    Mistake(
+        "target_not_asked",
+        behaves_as_if="the targets were never looked at",
+        symptom="It measures how sure the model is, right or wrong.",
+        hint="Exchange the targets. Does your result change?",
+        then="It has to: pick the logarithm that belongs to the target.",
+        variants=(
+            {"nats": lambda s: -s.log_p.max(-1)},
+            {"nats": lambda s: -(np.exp(s.log_p) * s.log_p).sum(-1)},
+        ),
+    ),
+    Mistake(
+        "sign_lost",
+        behaves_as_if="the logarithm of a share had kept its sign",
+        symptom="A better model then has the larger number, and training would go uphill.",
+        hint="Which sign has the logarithm of 0.5?",
+        then="Minus. Surprise is minus the logarithm.",
+        variants=({"bits": lambda s: -s.mean / np.log(2)},),
+    ),
+    Mistake(
+        "softmax_over_positions",
+        behaves_as_if="shares summed to 1 over positions, or over the batch, not over letters",
+        symptom="A position then takes shares from its neighbours, also from later ones.",
+        hint="Which axis counts the letters that may come next?",
+        then="The last one.",
+        variants=(
+            {"along": lambda s: 1},
+            {"along": lambda s: 0},
+            {"last": lambda s: lambda z: softmax(z[0] / s.temperature, 0)[-1], "shares": lambda s: lambda row: row},
+        ),
+    ),
+    Mistake(
+        "exponential_too_large",
+        behaves_as_if="exponentials of logits were taken as they are, or shares were made before the logarithm",
+        symptom="A large logit becomes inf or nan, and a share that has become 0 has no logarithm.",
+        hint="What is np.exp(1200)? And the logarithm of a share that float64 holds as 0?",
+        then="inf, and -inf. Subtract the largest logit first, and stay with logarithms.",
+        variants=(
+            {"highest": lambda s: 0.0},
+            {"nats": lambda s: -np.log(_share(s))},
+            *({"nats": lambda s, least=least: -np.log(_share(s) + least)} for least in (1e-9, 1e-12, 1e-8)),
+        ),
+    ),
+    Mistake(
+        "logits_for_logarithms",
+        behaves_as_if="logits were taken for logarithms of shares",
+        symptom="Add 5 to all logits: no share moves, and the result does.",
+        hint="What do the shares sum to, if the exponential of each logit is one?",
+        then="To anything. Subtract the logarithm of that sum from each logit.",
+        variants=({"log_sum": lambda s: 0.0, "highest": lambda s: 0.0},),
+    ),
+    Mistake(
+        "last_position_only",
+        behaves_as_if="the last position of each window were the only one that counts",
+        symptom="Thirty-one of thirty-two targets go to waste.",
+        hint="How many numbers are averaged for logits (3, 5, 7)?",
+        then="Fifteen: one for each target.",
+        variants=({"mean": lambda s: s.nats[:, -1].mean()},),
+    ),
+    Mistake(
+        "residual_lost",
+        behaves_as_if="what attention or the network makes stood in the place of x, where it should be added to it",
+        symptom="Without both sums this model learns how frequent letters are, and nothing more.",
+        hint="What comes out if attention and network return nothing but zeros?",
+        then="x, as it came in. Each part is added.",
+        variants=(
+            {
+                "middle": lambda s: s.attention(s.norm_1(s.x), s.mask),
+                "end": lambda s: s.network(s.norm_2(s.middle)),
+            },
+            {"middle": lambda s: s.attention(s.norm_1(s.x), s.mask)},
+            {"end": lambda s: s.network(s.norm_2(s.middle))},
+        ),
+    ),
+    Mistake(
+        "sum_of_the_normed",
+        behaves_as_if="the normed vectors were added to, and the vectors as they came were forgotten",
+        symptom="A norm on the path itself forgets how long the vectors were.",
+        hint="If attention and network return zeros, what comes out?",
+        then="x itself, not x behind a norm: keep x for the sum.",
+        variants=(
+            {
+                "middle": lambda s: (y := s.norm_1(s.x)) + s.attention(y, s.mask),
+                "end": lambda s: (y := s.norm_2(s.middle)) + s.network(y),
+            },
+            {"middle": lambda s: (y := s.norm_1(s.x)) + s.attention(y, s.mask)},
+            {"end": lambda s: (y := s.norm_2(s.middle)) + s.network(y)},
+        ),
+    ),
+    Mistake(
+        "norm_behind_the_sum",
+        behaves_as_if="the norms stood behind the sums, as in the layers of 2017",
+        symptom="Such models train, too, but these weights belong to the other order.",
+        hint="What does attention read: x, or x behind its norm?",
+        then="x behind its norm. Nothing stands behind a sum.",
+        variants=(
+            {
+                "middle": lambda s: s.norm_1(s.x + s.attention(s.x, s.mask)),
+                "end": lambda s: s.norm_2(s.middle + s.network(s.middle)),
+            },
+        ),
+    ),
+    Mistake(
+        "parts_side_by_side",
+        behaves_as_if="the network read what came in, and not what attention has added",
+        symptom="Then the network cannot work on what a token has just found.",
+        hint="Which vectors does the network read?",
+        then="The first sum, behind norm_2.",
+        variants=({"end": lambda s: s.middle + s.network(s.norm_2(s.x))},),
+    ),
+    Mistake(
+        "norm_left_out",
+        behaves_as_if="a norm were left out, or one of them served twice",
+        symptom="Two layers may train all the same; trained weights give other numbers.",
+        hint="Through which function does x go before attention, and through which the sum before the network?",
+        then="Through norm_1, and through norm_2.",
+        variants=(
+            {"middle": lambda s: s.x + s.attention(s.x, s.mask), "end": lambda s: s.middle + s.network(s.middle)},
+            {"middle": lambda s: s.x + s.attention(s.x, s.mask)},
+            {"end": lambda s: s.middle + s.network(s.middle)},
+            {"end": lambda s: s.middle + s.network(s.norm_1(s.middle))},
+            {"norm_1": lambda s: s.norm_2, "norm_2": lambda s: s.norm_1},
+        ),
+    ),
+    Mistake(
+        "mask_not_handed_on",
+        behaves_as_if="attention got no mask",
+        symptom="Every token sees the next one, and the loss falls to almost nothing.",
+        hint="What are the two arguments of attention?",
+        then="The normed vectors, and the mask that your function was given.",
+        variants=({"mask": lambda s: np.ones(s.arguments[1].shape, dtype=bool)},),
+    ),
+    Mistake(
+        "first_sum_dropped",
+        behaves_as_if="what the network makes were added to what came in, and the first sum were dropped",
+        symptom="What a token has found then reaches it only through the network.",
+        hint="What is the output if the network returns zeros?",
+        then="The first sum, x plus what attention made.",
+        variants=({"end": lambda s: s.x + s.network(s.norm_2(s.middle))},),
+    ),
+    Mistake(
+        "network_first",
+        behaves_as_if="the network came before attention",
+        symptom="It trains, and trained weights give other numbers.",
+        hint="Which of the two reads x as it came in?",
+        then="Attention does.",
+        variants=(
+            {
+                "middle": lambda s: s.x + s.network(s.norm_2(s.x)),
+                "end": lambda s: s.middle + s.attention(s.norm_1(s.middle), s.mask),
+            },
+        ),
+    ),
+    Mistake(
+        "beginning_kept",
+        behaves_as_if="the model saw the beginning of the text, and never what has just been written",
+        symptom="As soon as the text is longer than n, the model is asked the same thing again and again.",
+        hint="Ten tokens are written and the model sees six. Which six?",
+        then="The last six.",
+        variants=({"seen": lambda s: lambda tokens: tokens[: s.n]},),
+    ),
+    Mistake(
+        "never_cropped",
+        behaves_as_if="the model saw all tokens, however many there are",
+        symptom="It raises as soon as there are more tokens than positions.",
+        hint="For how many positions does the model have vectors?",
+        then="For n. Hand over the last n tokens, or fewer.",
+        variants=({"seen": lambda s: lambda tokens: tokens},),
+        raises=True,
+    ),
+    Mistake(
+        "cropped_too_short",
+        behaves_as_if="the model saw fewer tokens than it could",
+        symptom="It runs, and writes as a model with a shorter memory.",
+        hint="How many tokens does it see when twenty are written and n is 6?",
+        then="Six.",
+        variants=({"seen": lambda s: lambda tokens: tokens[-1:]}, {"seen": lambda s: lambda t: t[-s.n + 1 :]}),
+    ),
+    Mistake(
+        "first_row_asked",
+        behaves_as_if="the row of the first token were asked for the next one",
+        symptom="That row has seen one token, and answers what follows it.",
+        hint="Which row of the logits has seen all tokens?",
+        then="The last one.",
+        variants=({"last": lambda s: lambda z: z[0, 0]},),
+    ),
+    Mistake(
+        "temperature_turned_round",
+        behaves_as_if="logits were multiplied by the temperature",
+        symptom="A low temperature then makes the text wilder.",
+        hint="Temperature 0.5: should differences between logits grow or shrink?",
+        then="Grow, twofold: divide.",
+        variants=({"shares": lambda s: lambda row: softmax(row * s.temperature)},),
+    ),
+    Mistake(
+        "temperature_without_effect",
+        behaves_as_if="the temperature were 1, whatever it is",
+        symptom="Shares that are all divided by one number still stand in the same proportion.",
+        hint="Do you divide before the softmax or behind it?",
+        then="Before it: divide the logits.",
+        variants=({"shares": lambda s: softmax},),
+    ),
+    Mistake(
+        "likeliest_taken",
+        behaves_as_if="the likeliest token were taken each time",
+        symptom="The text soon goes round in a circle.",
+        hint="What is `draw` for?",
+        then="It draws a token from the shares.",
+        variants=({"draw": lambda s: lambda p: int(np.argmax(p))},),
+    ),
+    Mistake(
+        "never_appended",
+        behaves_as_if="a new token were not read in the next round",
+        symptom="Each token is drawn as if it stood right behind the prompt.",
+        hint="What does the model read in the second round?",
+        then="The prompt and the first new token.",
+        variants=(
+            {
+                "tokens": lambda s: [
+                    *s.prompt,
+                    *(
+                        s.draw(s.shares(s.last(s.model(np.array(s.seen(list(s.prompt)))[None]))))
+                        for _ in range(s.count)
+                    ),
+                ]
+            },
+        ),
+    ),
+    Mistake(
+        "wrong_number_written",
+        behaves_as_if="one token more, or one fewer, were written",
+        symptom="The text is longer or shorter than asked for.",
+        hint="With count=1: how many tokens are there behind the prompt?",
+        then="One. Count the rounds.",
+        variants=({"rounds": lambda s: s.count + 1}, {"rounds": lambda s: s.count - 1}),
+    ),
+    Mistake(
+        "prompt_lost",
+        behaves_as_if="the prompt were not part of what is returned",
+        symptom="Only the new tokens come back.",
+        hint="With which tokens does your result begin?",
+        then="With those of the prompt.",
+        variants=({"written": lambda s: np.array(s.tokens[len(s.prompt) :])},),
+    ),
+)
+
+
+def _share(s):
+    """Return the share of each target as a number, which may be 0."""
+    e = np.exp(s.logits - s.logits.max(-1, keepdims=True))
+    return np.take_along_axis(e / e.sum(-1, keepdims=True), s.targets[..., None], -1)[..., 0]
