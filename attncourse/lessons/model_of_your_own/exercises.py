@@ -182,9 +182,9 @@ EXERCISES = (
             Probe(f"temperature {t}, a prompt of {len(prompt)}", (_model, prompt, count, 6, t, seed))
             for seed, (prompt, count, t) in enumerate(
                 (
-                    ((1, 2, 3), 12, 1.0),
+                    ((1, 2, 3), 3, 1.0),
                     ((1, 2, 3), 20, 0.5),
-                    ((5, 0), 20, 2.0),
+                    ((5, 0), 24, 2.0),
                     ((4,), 30, 0.7),
                     ((1, 2, 3, 4, 5, 6, 7, 0), 9, 1.3),
                 )

@@ -215,7 +215,7 @@ MISTAKES = (
             {"middle": lambda s: s.x + s.attention(s.x, s.mask)},
             {"end": lambda s: s.middle + s.network(s.middle)},
             {"end": lambda s: s.middle + s.network(s.norm_1(s.middle))},
-            {"norm_1": lambda s: s.norm_2, "norm_2": lambda s: s.norm_1},
+            {"middle": lambda s: s.x + s.attention(s.norm_2(s.x), s.mask)},
         ),
     ),
     Mistake(
@@ -224,7 +224,7 @@ MISTAKES = (
         symptom="Every token sees the next one, and the loss falls to almost nothing.",
         hint="What are the two arguments of attention?",
         then="The normed vectors, and the mask that your function was given.",
-        variants=({"mask": lambda s: np.ones(s.arguments[1].shape, dtype=bool)},),
+        variants=({"middle": lambda s: s.x + s.attention(s.norm_1(s.x), s.mask | True)},),
     ),
     Mistake(
         "first_sum_dropped",
