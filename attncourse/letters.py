@@ -21,6 +21,8 @@ STEPS = (150, 600, 2400)  # of the training, at which the weights of the right m
 SICK = ("no mask", "mask after softmax", "heads by reshape", "targets not shifted")  # stored at the end
 TEXT, WEIGHTS = DATA / "series.txt.xz", DATA / "letters_weights.npz"
 RESULTS = DATA / "letters_results.json"  # tools/record_results.py writes it and the weights
+TEN = ("heads by reshape", "no mask", "right", "softmax over queries", "no division", "mask transposed")
+TEN += ("targets not shifted", "dropout left on", "mask off by one", "mask after softmax")  # by number, from 1
 UNSEEN = {"no mask": -N, "mask off by one": -1}  # how far key j may lie behind query i at least; 0 where it is right
 
 

@@ -1,0 +1,543 @@
+# %% [markdown]
+# # [[model_of_your_own]] · A model of your own
+#
+# **Question.** What does your own class write, and what must it beat? *45 minutes. Training uses torch, if it is there. All else runs
+# without it.*
+#
+# The class of exercise [[MultiHeadAttention]] has been checked, and it has never written a word. Here it becomes a model that reads
+# letters and guesses the next one. **Try.** Move *steps*, then *divide by*. Each text has the same seed, and none was chosen.
+
+# %% jupyter={"source_hidden": true}
+import zlib
+from collections import defaultdict
+from math import log2
+
+import numpy as np
+
+import attnlib as al
+from attncourse import check, letters, mine, predict
+from attncourse.lessons import model_of_your_own as ours
+from attncourse.views.typist import typist
+from attnlib import plot
+
+found = letters.recorded()
+stops = {int(n): {int(d): tuple(s) for d, s in row.items()} for n, row in found["stops"].items()}
+
+# %% jupyter={"source_hidden": true} tags=["slide"]
+first_view = typist(stops)
+first_view
+
+# %% jupyter={"source_hidden": true}
+try:
+    import torch
+    from torch import nn
+
+    from attncourse.training import train
+
+    _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
+except ImportError:
+    torch = None
+    print("torch is not installed: stored weights stand in for the training.")
+    print("Fix: pip install torch")
+
+# %% [markdown]
+# ## Before you start
+#
+# Three questions from memory.
+#
+# **1.** *(notebook [[multi_head]])* Somebody reshapes four words of six features, $(4, 6)$, straight to $(2, 4, 3)$. What has head 1?
+#
+# - **a** features 0 to 2 of every word
+# - **b** all features of the first two words
+# - **c** nothing: it raises an error
+#
+# **2.** *(notebook [[masks]])* A head was trained with the next word in sight. Now it writes on behind the end of a text. What happens?
+#
+# - **a** it raises an error
+# - **b** it writes as well as its loss promises
+# - **c** it writes nonsense: there is nothing to copy
+#
+# **3.** *(notebook [[multi_head]])* Scores of a head are divided by $\sqrt{d_{model}}$, not by $\sqrt{d_k}$. Its weights become
+#
+# - **a** paler
+# - **b** sharper
+# - **c** neither: softmax does not see it
+
+# %%
+predict.before_model_of_your_own(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · Letters are tokens
+#
+# The text is the prose of these notebooks, as it stood in November 2026. Every letter is a token: capitals, digits, blanks and signs,
+# too. The last tenth is **held out**. No training sees it, so it can judge.
+
+# %%
+corpus = letters.Corpus()  # or letters.Corpus(open("mine.txt").read())
+training, held = corpus.training, corpus.held
+print(f"{len(training):,} letters to train on, {len(corpus.kinds)} kinds")
+print(f"held out: {corpus.held_text[:52]!r}")
+
+# %% [markdown]
+# The model reads windows of $n = 32$ letters. A causal mask hides the future, so every position of a window is a question of its
+# own: which letter comes next? A window of 32 letters has 32 targets.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[windows]] · Windows and targets
+#
+# **Goal.** Cut a batch out of a text. *6 minutes, easy.*
+#
+# `my_windows(tokens, starts, n)` returns `x, y`, both $(b, n)$. Row i of `x` has the n tokens from `starts[i]` on. `y` has for each
+# token of `x` the one that follows it in the text.
+
+
+# %%
+def my_windows(tokens, starts, n):
+    return ...  # your code
+
+
+# %%
+verdict = check.windows(my_windows)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_windows(tokens, starts, n):
+#     at = starts[:, None] + np.arange(n)  # (b, n)
+#     return tokens[at], tokens[at + 1]
+# ```
+#
+# </details>
+
+# %%
+windows = my_windows if verdict.passed else ours.windows
+
+# %% [markdown] tags=["predict"]
+# ## 2 · What must it beat?
+#
+# For each letter a model gives 94 shares that sum to 1. If the right letter gets the share $p$, the model's surprise is $-\log_2 p$
+# **bits**: 1 bit for a share of a half, 2 for a quarter. A loss means nothing until something simple has been measured beside it.
+#
+# **Predict.** A table counts which letter followed which six letters. It is trained on the same text and well made. How many bits a
+# letter does it need on what was held out?
+#
+# - **a** nearly 5
+# - **b** about 2
+# - **c** half a bit
+
+# %%
+guess_bits = None  # "a", "b" or "c"
+
+
+# %%
+def table(text, order):
+    """Count what follows each context of up to `order` letters."""
+    counts = [defaultdict(lambda: defaultdict(int)) for _ in range(order + 1)]
+    for k, count in enumerate(counts):
+        for i in range(k, len(text)):
+            count[text[i - k : i]][text[i]] += 1
+    return counts
+
+
+def share(counts, past, letter):
+    """Mix contexts: one that has been followed by many kinds of letters counts less."""
+    p = 1 / len(corpus.kinds)
+    for k, count in enumerate(counts):
+        if after := count.get(past[len(past) - k :]):
+            kinds, total = len(after), sum(after.values())
+            p = (after.get(letter, 0) + kinds * p) / (total + kinds)
+    return p
+
+
+# %%
+counts = table(corpus.training_text, 6)
+text = corpus.training_text[-6:] + corpus.held_text
+part = range(6, len(text), 4)  # every fourth letter, for speed
+tables = []
+for order in range(7):
+    some = counts[: order + 1]
+    shares = (share(some, text[i - order : i], text[i]) for i in part)
+    tables.append(np.mean([-log2(p) for p in shares]))
+    print(f"table of {order} letters: {tables[-1]:.2f} bits a letter")
+
+# %%
+predict.bits_a_letter(guess_bits)
+
+# %% [markdown]
+# More letters help up to four. With five, most contexts have been seen once or never. A cleverer way to mix them, Kneser and Ney's,
+# goes on falling (the fold). Programs that pack files are models of text, too: what they can guess, they need not write.
+
+
+# %%
+def packed(words, before=b""):
+    """Bits a letter of deflate, the method of gzip; `before` is what it has read already."""
+    options = [9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY]
+    press = zlib.compressobj(*options, *([before[-32768:]] if before else []))
+    return 8 * len(press.compress(words) + press.flush()) / len(words)
+
+
+late, early = (t.encode() for t in (corpus.held_text, corpus.training_text))
+print(f"gzip: {packed(late):.2f} bits a letter, having read our text {packed(late, early):.2f}")
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# The simple tables mix by Witten and Bell's rule. Stored, on all 12,000 held-out letters: Kneser-Ney tables of 3 to 6 letters and xz are
+# printed by the next cell. A text of another kind has other numbers, and the order of the methods may change.
+#
+# </details>
+
+# %%
+yard = found["yardstick"]
+smooth = "  ".join(f"{k} letters {b:.2f}" for k, b in yard["smoothed"].items())
+print(f"Kneser-Ney: {smooth}")
+print(f"xz: {yard['xz']:.2f}, having read our text {yard['xz, primed']:.2f}")
+
+# %% [markdown]
+# So there are three lines to cross: gzip, the best simple table, the best smoothed one. And there is an alarm: a small model
+# that is soon far **below** the best table has not become clever. It has seen the answers.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[bits]] · Bits from logits
+#
+# **Goal.** Measure a model. *8 minutes, medium.*
+#
+# `my_bits(logits, targets)`: logits are $(b, n, \text{kinds})$, targets $(b, n)$. Return one number, the mean of $-\log_2 p$ of the targets,
+# where $p$ is the softmax of the logits. Logits may be large: 1,200 should do no harm.
+
+
+# %%
+def my_bits(logits, targets):
+    return ...  # your code
+
+
+# %%
+verdict = check.bits(my_bits)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_bits(logits, targets):
+#     z = logits - logits.max(-1, keepdims=True)
+#     log_p = z - np.log(np.exp(z).sum(-1, keepdims=True))  # (b, n, kinds)
+#     picked = np.take_along_axis(log_p, targets[..., None], -1)
+#     return -picked.mean() / np.log(2)
+# ```
+#
+# </details>
+
+# %%
+bits = my_bits if verdict.passed else ours.bits
+
+# %% [markdown]
+# ## 3 · The model
+#
+# What lies around attention is little. Each letter and each position has a vector, and the two are added. A **block** then adds two
+# things to every vector: what attention brings from other letters, and what a small **network** makes of one vector alone. Before
+# each stands a **norm**, which gives a vector mean 0 and spread 1. At the end a linear layer reads 94 logits off.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[block]] · The block
+#
+# **Goal.** Two sums. *6 minutes, easy.*
+#
+# `my_block(x, mask, attention, network, norm_1, norm_2)`, where the last four are functions: `attention(vectors, mask)`, and the others
+# of vectors alone. First add to `x` what attention makes of `norm_1(x)`. To that sum add what the network makes of the sum behind
+# `norm_2`.
+
+
+# %%
+def my_block(x, mask, attention, network, norm_1, norm_2):
+    return ...  # your code
+
+
+# %%
+verdict = check.block(my_block)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_block(x, mask, attention, network, norm_1, norm_2):
+#     x = x + attention(norm_1(x), mask)
+#     return x + network(norm_2(x))
+# ```
+#
+# </details>
+
+# %%
+block = my_block if verdict.passed else ours.block
+if torch is not None:
+    MultiHeadAttention = mine.load("MultiHeadAttention")
+
+    class Layer(nn.Module):
+        def __init__(self, width, heads):
+            super().__init__()
+            self.attention = MultiHeadAttention(width, heads)
+            inner = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+            self.network = nn.Sequential(*inner)
+            self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+        def forward(self, x, mask):
+            def attend(y, mask):
+                return self.attention(y, attn_mask=mask)[0]
+
+            return block(x, mask, attend, self.network, self.norm_1, self.norm_2)
+
+
+# %%
+if torch is not None:
+
+    class Model(nn.Module):
+        def __init__(self, kinds, width=64, heads=4, layers=2, n=32):
+            super().__init__()
+            self.token, self.position = nn.Embedding(kinds, width), nn.Embedding(n, width)
+            for vectors in (self.token, self.position):
+                nn.init.normal_(vectors.weight, std=0.5)
+            self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+            self.norm, self.read = nn.LayerNorm(width), nn.Linear(width, kinds)
+
+        def forward(self, tokens, mask):  # (b, n), (n, n)
+            x = self.token(tokens) + self.position.weight[: tokens.shape[1]]
+            for layer in self.layers:
+                x = layer(x, mask)
+            return self.read(self.norm(x))  # (b, n, kinds)
+
+
+# %% [markdown]
+# What is each part for? Take it away, and train as long.
+
+# %% jupyter={"source_hidden": true} tags=["slide"]
+rows = []
+for name in ("right", *(f"without {part}" for part in ("residual", "network", "norm", "positions"))):
+    runs = [found[f"{name} {seed}"]["held"]["2400"] for seed in (0, 1, 2) if f"{name} {seed}" in found]
+    rows.append((name, *(f"{bits:.2f}" for bits in runs)))
+plot.table(["", *(f"seed {i}" for i in range(len(rows[0]) - 1))], rows)
+
+# %% [markdown]
+# ## 4 · Train
+#
+# A batch has 16 windows. The rate rises for 30 steps and then falls slowly, along a cosine, to a twentieth. Here are the first 300 of
+# 2,400 steps.
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    causal = torch.ones(32, 32, dtype=torch.bool).tril()
+
+    def draw(generator):
+        starts = torch.randint(len(training) - 33, (16,), generator=generator)
+        return [torch.tensor(part) for part in windows(training, starts.numpy(), 32)]
+
+    def loss(model, batch, mask=causal):
+        logits = model(batch[0], mask)
+        return nn.functional.cross_entropy(logits.flatten(0, 1), batch[1].flatten())
+
+    def rate(step, steps=2400):
+        return 0.01 * min(1, step / 30) * (0.525 + 0.475 * np.cos(np.pi * step / steps))
+
+
+# %%
+if torch is not None:
+    _ = torch.manual_seed(0)
+    model = Model(len(corpus.kinds))
+    history = train(model, draw, loss, steps=300, lr=rate, description="300 steps")
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    mine_now = letters.of_torch(model)
+    print(f"after 300 steps, held out: {letters.held(mine_now, held):.2f} bits a letter")
+
+# %% [markdown]
+# The stored trainings went on to 2,400 steps, with three seeds. The lines are the yardstick of section 2.
+
+# %% jupyter={"source_hidden": true} tags=["slide"]
+_, ax = plot.subplots(figsize=(6.4, 3.6))
+for name in (name for name in found if name.startswith("right ")):
+    at, curve = zip(*((int(step), bits) for step, bits in found[name]["held"].items()))
+    _ = ax.plot(at[1:], curve[1:], color="gray", lw=2)
+best = min(yard["smoothed"].values())
+lines = {"gzip": packed(late), "2 letters": tables[2], "3 letters": tables[3], "4 letters": tables[4], "Kneser-Ney": best}
+for name, height in lines.items():
+    _ = ax.axhline(height, color="gray", lw=0.7)
+    _ = ax.text(2440, height, name, va="center", fontsize=8)
+ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter", title="Held-out letters: three seeds, and what to beat")
+
+# %% [markdown]
+# The model passes table after table. With 2,400 steps it is better than every simple table, and not better than the smoothed one. An honest
+# small model ends about there.
+
+# %% [markdown] tags=["exercise"]
+# ## 5 · It writes
+#
+# The model has vectors for 32 positions, so it sees the last 32 letters at most. Its logits are divided by the **temperature** before the
+# softmax: below 1 the likely letters become likelier, above 1 all become more alike.
+#
+# ### Exercise [[write]] · The writing loop
+#
+# **Goal.** Let a model write. *8 minutes, medium.*
+#
+# `my_write(model, prompt, count, n, temperature, draw)`: `model` goes from tokens $(1, m)$, with $m \le n$, to logits $(1, m, \text{kinds})$.
+# `draw(p)` draws one token from shares. Return a list: the tokens of `prompt`, and `count` new ones.
+
+
+# %%
+def my_write(model, prompt, count, n, temperature, draw):
+    return ...  # your code
+
+
+# %%
+verdict = check.write(my_write)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_write(model, prompt, count, n, temperature, draw):
+#     tokens = list(prompt)
+#     for _ in range(count):
+#         logits = model(np.array(tokens[-n:])[None])[0, -1]  # (kinds,)
+#         tokens.append(draw(al.softmax(logits / temperature)))
+#     return tokens
+# ```
+#
+# </details>
+
+# %% tags=["nbval-ignore-output"]
+write = my_write if verdict.passed else letters.write
+
+
+def tell(model, temperature=1.0, prompt="The ", count=120):
+    start = corpus.numbers(prompt).tolist()
+    tokens = write(lambda t: model(t)[0], start, count, 32, temperature, letters.dice())
+    print(f"{temperature}: {corpus.letters(tokens)!r}")
+
+
+last = letters.load(2400)
+for temperature in (0.3, 1.0, 2.0):
+    tell(last, temperature)
+
+# %% [markdown]
+# With a low temperature it goes in circles. With a high one it spells no word. Does it write better than a table of five letters? Count
+# the words of three letters or more that stand in the text:
+
+# %%
+for name, words in yard["known words"].items():
+    print(f"{name:22} {words:.0%}")
+
+# %% [markdown]
+# The table writes **more** real words than the model, and needs more bits. Both are true. Drawing asks what a model does on its own: a table
+# of five letters only strings together what it has read, so nearly every word is a real one. Bits ask what it makes of *your* next letter. Where
+# a context is new, the table falls back to shorter and shorter ones, and every such letter is dear. The model has a guess for contexts that
+# it never met.
+
+# %% [markdown] tags=["predict"]
+# ## 6 · Break it · Who cheats?
+#
+# Ten models, one of them right. The others differ from it in one mistake each: targets not shifted, no mask, the mask off by one or
+# transposed, zeros after the softmax, softmax over queries, heads by reshape, no division, dropout left on while it writes. All ran without
+# an error. Here they are by number, ranked by their loss.
+
+# %%
+names = [name for name in letters.TEN if f"{name} 0" in found]
+ranked = sorted(names, key=lambda name: found[f"{name} 0"]["train"]["2400"])
+for place, name in enumerate(ranked, 1):
+    print(f"{place:2}. model {names.index(name) + 1:2}: {found[f'{name} 0']['train']['2400']:.2f} bits a letter")
+
+# %% [markdown]
+# **Predict.** Which of them would you trust?
+#
+# - **a** the first: it has the lowest loss
+# - **b** one of the last
+# - **c** none that is below the best table
+
+# %%
+guess_lowest = None  # "a", "b" or "c"
+
+# %%
+predict.lowest_loss(guess_lowest)
+
+# %% [markdown] tags=["predict"]
+# The yardstick has sorted them already. But how would you find out *why*? Do not average: draw the loss **by position** of the window. At
+# the last position no later letter is handed in. **Predict.** A model has learned to copy the next letter from the future. What does its
+# curve do there?
+#
+# - **a** it jumps up
+# - **b** nothing, it has learned
+# - **c** it jumps at the first position
+
+# %%
+guess_last = None  # "a", "b" or "c"
+
+# %% jupyter={"source_hidden": true} tags=["slide"]
+_, ax = plot.subplots(figsize=(6.4, 3.4))
+dashes = ["-", "--", ":", "-."]
+drawn = [name for name in ("right", "no mask", "mask after softmax", "heads by reshape") if name in names]
+for name, style in zip(drawn, dashes):
+    curve = found[f"{name} 0"]["by position"]
+    _ = ax.plot(range(1, 33), curve, style, lw=2, color="gray", label=f"model {names.index(name) + 1}")
+ax.set(xlabel="position in the window", ylabel="bits a letter", title="Loss by position")
+_ = ax.legend()
+
+# %%
+predict.at_the_last_position(guess_last)
+
+# %%
+rows = []
+for number, name in enumerate(names, 1):
+    run = found[f"{name} 0"]
+    curve, text = run["by position"], run["text"][4:34].replace("\n", " ")
+    rows.append((number, name, f"{run['held']['2400']:.2f}", f"{curve[-2]:.2f}", f"{curve[-1]:.2f}", text))
+plot.table(["", "mistake", "held out", "position 31", "32", "it writes"], rows)
+
+# %% [markdown]
+# Every model that sees the future jumps at the last position, from wherever it was. *Targets not shifted* does not jump: it is asked for a
+# letter that it has in hand, at the last position, too. Its text shows it, because it repeats its letter. Heads cut by a bare reshape
+# draw a saw with a tooth every $n / h = 8$ positions: each head sees a quarter of the window, and its first letters have no past.
+#
+# | seen in | mistakes |
+# |---|---|
+# | the loss | all that look ahead, far below the best table |
+# | the last position | the same, and with how much they cheat |
+# | the text | targets not shifted: it copies |
+# | the curve by position | heads by reshape |
+# | none of these | no division |
+#
+# A model without the division trains as well here. Only a test on numbers finds it. That is where notebook [[bug_clinic]] begins.
+
+# %% [markdown]
+# ## 7 · What the heads do
+
+# %%
+for seed, heads in found["heads"].items():
+    told = ", ".join(f"{name} {share:.2f} (switched off {cost:+.2f} bits)" for name, share, cost in heads)
+    print(f"seed {seed}: {told}")
+
+# %% [markdown]
+# In every seed a head of layer 1 looks at the letter before, and another two back. The rest leans this way or that, and is no story. By
+# position the loss is flat from about the fifth letter: so far the model is a soft table of five letters. What attention can do beyond a
+# table, notebook [[train_and_look]] shows.
+#
+# Notebook [[it_speaks]] has what you have here, 1,200 times as large.
+
+# %% [markdown] tags=["remember"]
+# ## Try it
+#
+# 1. `np.savez("mine.npz", **letters.of_torch(model).weights)` keeps your trained weights, in a file of half a megabyte. Send its text to
+#    somebody: `tell(mine_now)`.
+# 2. Put a text of your own into section 1. How much is enough? (fold)
+#
+# <details><summary>How much text?</summary>
+#
+# With 2,000 letters the loss on what is held out turns up again after some fifty steps, while the loss in training falls: the model learns the
+# text by heart. With 10,000 it still falls after 300.
+#
+# </details>
+#
+# **Remember.** Bits a letter compare a model with a table and with gzip. A loss far below the best table is an alarm, not a success. Loss by
+# position finds who looks ahead, and the text finds who copies. Next: [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]).
