@@ -20,10 +20,9 @@ from attncourse.lessons import model_of_your_own as ours
 from attncourse.views.typist import typist
 from attnlib import plot
 
+# %% jupyter={"source_hidden": true} tags=["slide"]
 found = letters.recorded()
 stops = {int(n): {int(d): tuple(s) for d, s in row.items()} for n, row in found["stops"].items()}
-
-# %% jupyter={"source_hidden": true} tags=["slide"]
 first_view = typist(stops)
 first_view
 
@@ -371,12 +370,13 @@ ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter", 
 # The model passes table after table. With 2,400 steps it is better than every simple table, and not better than the smoothed one. An honest
 # small model ends about there.
 
-# %% [markdown] tags=["exercise"]
+# %% [markdown]
 # ## 5 · It writes
 #
 # The model has vectors for 32 positions, so it sees the last 32 letters at most. Its logits are divided by the **temperature** before the
 # softmax: below 1 the likely letters become likelier, above 1 all become more alike.
-#
+
+# %% [markdown] tags=["exercise"]
 # ### Exercise [[write]] · The writing loop
 #
 # **Goal.** Let a model write. *8 minutes, medium.*

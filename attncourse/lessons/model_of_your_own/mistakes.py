@@ -133,7 +133,7 @@ MISTAKES = (
         then="inf, and -inf. Subtract the largest logit first, and stay with logarithms.",
         variants=(
             {"highest": lambda s: 0.0},
-            {"nats": lambda s: -np.log(_share(s))},
+            *({"nats": lambda s, highest=highest: -np.log(_share(s, highest))} for highest in (0.0, None)),
             *({"nats": lambda s, least=least: -np.log(_share(s) + least)} for least in (1e-9, 1e-12, 1e-8)),
         ),
     ),
@@ -341,7 +341,7 @@ MISTAKES = (
 )
 
 
-def _share(s):
-    """Return the share of each target as a number, which may be 0."""
-    e = np.exp(s.logits - s.logits.max(-1, keepdims=True))
+def _share(s, highest=None):
+    """Return the share of each target as a number, which may be 0, or NaN where nothing was subtracted first."""
+    e = np.exp(s.logits - (s.highest if highest is None else highest))
     return np.take_along_axis(e / e.sum(-1, keepdims=True), s.targets[..., None], -1)[..., 0]

@@ -1,0 +1,227 @@
+"""What `tools/record_results.py` trains and measures for lesson model_of_your_own: the model, its mistakes, the yardstick."""
+
+import lzma
+import math
+import random
+from collections import defaultdict
+from types import SimpleNamespace
+
+import numpy as np
+
+from attncourse import letters
+from attncourse.lessons import model_of_your_own as lesson
+
+PARTS = ("residual", "network", "norm", "positions")
+D_KS = (1, 4, 16, 64, 256, 1024)
+EVERY = 150  # steps between two measures
+PROMPT = "The "
+
+
+def cells():
+    """Return what the cells of the notebook define that make and train a model."""
+    from .record_results import cells_with
+
+    needed = "import attnlib as al", "    import torch", "corpus = ", "class Layer", "class Model", "    def draw"
+    names = {"windows": lesson.windows, "verdict": SimpleNamespace(passed=False)}
+    return cells_with("model_of_your_own", "# ", "## 5 ·", needed, **names)
+
+
+def modules():
+    """Return the attention of each mistake that is one of attention, a class of the clinic."""
+    from attncourse import clinic
+
+    class Reshaped(clinic.SplitWithoutTranspose, clinic.MergeWithoutTranspose):
+        pass
+
+    return {
+        "softmax over queries": clinic.SoftmaxOverQueries,
+        "mask after softmax": clinic.MaskAfterSoftmax,
+        "heads by reshape": Reshaped,
+        "no division": clinic.NoScale,
+        "dropout left on": clinic.DropoutAlways,
+    }
+
+
+BLOCKS = {
+    "without residual": lambda x, m, a, f, n1, n2: f(n2(a(n1(x), m))),
+    "without network": lambda x, m, a, f, n1, n2: x + a(n1(x), m),
+    "without norm": lambda x, m, a, f, n1, n2: (y := x + a(x, m)) + f(y),
+}
+
+
+def trained(name, corpus, steps=2400):
+    """Train one model, "no mask 0" for instance; return its weights by steps, and what was measured."""
+    import torch
+
+    from attncourse import clinic
+    from attncourse.training import train
+
+    mistake, _, seed = name.rpartition(" ")
+    names, shift = cells(), 0 if mistake == "targets not shifted" else 1
+    names["MultiHeadAttention"] = modules().get(mistake, clinic.Attention)
+    names["block"] = BLOCKS.get(mistake, names["block"])
+    i = torch.arange(letters.N)
+    back = i[:, None] - i
+    mask = back <= 0 if mistake == "mask transposed" else back >= letters.UNSEEN.get(mistake, 0)
+
+    def loss(model, batch):
+        return names["loss"](model, batch if shift else (batch[0], batch[0]), mask)
+
+    torch.manual_seed(int(seed))
+    model = names["Model"](len(corpus.kinds))
+    if mistake == "without positions":
+        torch.nn.init.zeros_(model.position.weight)
+        model.position.weight.requires_grad_(False)
+
+    def held(model):
+        return torch_bits(model, mask, corpus, shift)
+
+    options = {"steps": steps, "lr": names["rate"], "seed": int(seed), "every": EVERY, "measure": held}
+    history = train(model, names["draw"], loss, **options)
+    bits = np.array(history.losses) / math.log(2)
+    result = {"train": {n: bits[max(0, n - 100) : n].mean() for n in history.measured if n}, "held": history.measured}
+    weights = {n: {key: x.numpy() for key, x in state.items()} for n, state in history.snapshots.items()}
+    if mistake in letters.TEN:
+        result |= looked_at(letters.Model(weights[steps], mistake), corpus, shift)
+    return weights, result
+
+
+def torch_bits(model, mask, corpus, shift):
+    """Return bits a letter on what is held out, as `letters.held` does."""
+
+    def in_numpy(tokens):
+        import torch
+
+        return (model(torch.tensor(tokens), mask).numpy(),)
+
+    return letters.held(in_numpy, corpus.held, shift)
+
+
+def looked_at(model, corpus, shift):
+    """Return the loss by position, against a model's own targets and the next letters, a text, and known words."""
+    found = {"by position": letters.by_position(model, corpus.held, shift)}
+    if not shift:
+        found["against the next letter"] = letters.by_position(model, corpus.held)
+    found["text"] = letters.written(model, corpus)
+    return found | {"known words": known(model, corpus)}
+
+
+def known(model, corpus, size=8):
+    """Return the share of known words in `size` texts of 160 letters behind held-out beginnings."""
+    rng, words = np.random.default_rng(0), ""
+    for seed, start in enumerate(rng.integers(len(corpus.held) - 20, size=size)):
+        prompt = corpus.held_text[start : start + 16]
+        words += letters.written(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
+    return letters.known_words(words, corpus.training_text)[0]
+
+
+def keep(name, weights, corpus, found):
+    """Store the weights of a model that the notebook runs, in 8 bits, and what it measures of the right ones."""
+    mistake, _, seed = name.rpartition(" ")
+    if mistake == "right":
+        model = letters.Model(weights[2400])
+        found.setdefault("heads", {})[seed] = heads(model, corpus)
+    if seed != "0" or mistake not in ("right", *letters.SICK):
+        return
+    arrays = dict(np.load(letters.WEIGHTS)) if letters.WEIGHTS.exists() else {}
+    for stop in letters.STEPS if mistake == "right" else (2400,):
+        key = str(stop) if mistake == "right" else mistake
+        arrays[key], arrays[f"{key} scales"] = in_8_bits(weights[stop])
+    np.savez_compressed(letters.WEIGHTS, **arrays)
+    if mistake == "right":
+        found["stops"] = {0: stops(letters.fresh(), corpus)}
+        found["stops"] |= {stop: stops(letters.load(stop), corpus) for stop in letters.STEPS}
+
+
+def in_8_bits(weights):
+    """Return all numbers of a model as whole steps, and the step of each row."""
+    levels, scales = [], []
+    for name, shape in letters.shapes():
+        rows = weights[name].reshape(shape[0] if len(shape) > 1 else 1, -1)
+        step = np.maximum(np.abs(rows).max(1), 1e-12).astype(np.float32) / 127
+        levels.append(np.rint(rows / step[:, None]).astype(np.int8).ravel())
+        scales.append(step)
+    return np.concatenate(levels), np.concatenate(scales)
+
+
+def stops(model, corpus):
+    """Return what a model writes at each d_k, and its bits there."""
+    found = {}
+    for d_k in D_KS:
+        other = letters.Model(model.weights, d_k=d_k)
+        found[d_k] = [letters.written(other, corpus, PROMPT, 200), letters.held(other, corpus.held)]
+    return found
+
+
+def heads(model, corpus):
+    """Return for one and two letters back: (what, the largest mean weight of a head of layer 1, its cost in bits)."""
+    starts = np.random.default_rng(1).integers(len(corpus.held) - letters.N, size=250)
+    maps = model(corpus.held[starts[:, None] + np.arange(letters.N)])[1][0][:, :, 8:].mean(0)  # (h, n - 8, n)
+    whole, rows = letters.by_position(model, corpus.held)[-1], np.arange(letters.N - 8)
+    found = []
+    for back, name in ((1, "the letter before"), (2, "two before")):
+        share = maps[:, rows, rows + 8 - back].mean(-1)
+        off, part = dict(model.weights), int(share.argmax())
+        W = off["layers.0.attention.W_O.weight"].copy()
+        d_k = W.shape[1] // letters.HEADS
+        W[:, part * d_k : (part + 1) * d_k] = 0
+        off["layers.0.attention.W_O.weight"] = W
+        found.append((name, share.max(), letters.by_position(letters.Model(off), corpus.held)[-1] - whole))
+    return found
+
+
+def yardstick(corpus):
+    """Return bits a letter of packers and of tables that are well made, and which share of words is known."""
+    late, early = corpus.held_text.encode(), corpus.training_text.encode()
+    found = {"xz": 8 * xz(late) / len(late), "xz, primed": 8 * (xz(early + late) - xz(early)) / len(late)}
+    found["smoothed"] = {k: kneser_ney(corpus, k) for k in (3, 4, 5, 6)}
+    known = {"the text, held out": letters.known_words(corpus.held_text, corpus.training_text)[0]}
+    known |= {f"a table of {k} letters": table_words(corpus, k) for k in (2, 3, 4, 5)}
+    return found | {"known words": known}
+
+
+def xz(data):
+    chain = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}]
+    return len(lzma.compress(data, lzma.FORMAT_RAW, filters=chain))
+
+
+def kneser_ney(corpus, top):
+    """Return bits a letter of an interpolated table: below the top it counts contexts, with one discount an order."""
+    train, text = corpus.training_text, corpus.training_text[-top:] + corpus.held_text
+    counts = {top: defaultdict(lambda: defaultdict(int))}
+    for i in range(top, len(train)):
+        counts[top][train[i - top : i]][train[i]] += 1
+    for k in range(top - 1, -1, -1):
+        counts[k] = defaultdict(lambda: defaultdict(int))
+        for context, after in counts[k + 1].items():
+            for letter in after:
+                counts[k][context[1:]][letter] += 1
+    discount = {}
+    for k, table in counts.items():
+        once, twice = (sum(v == n for after in table.values() for v in after.values()) for n in (1, 2))
+        discount[k] = once / (once + 2 * twice)
+    total = 0.0
+    for i in range(top, len(text)):
+        p = 1 / len(corpus.kinds)
+        for k in range(top + 1):
+            if after := counts[k].get(text[i - k : i]):
+                less = max(after.get(text[i], 0) - discount[k], 0)
+                p = (less + discount[k] * len(after) * p) / sum(after.values())
+        total -= math.log2(p)
+    return total / len(corpus.held_text)
+
+
+def table_words(corpus, order, size=1500):
+    """Return the share of known words that a simple table writes: from a long context, or at times a shorter one."""
+    train, rng, text = corpus.training_text, random.Random(0), PROMPT * 2
+    counts = [defaultdict(lambda: defaultdict(int)) for _ in range(order + 1)]
+    for k, count in enumerate(counts):
+        for i in range(k, len(train)):
+            count[train[i - k : i]][train[i]] += 1
+    for _ in range(size):
+        for k in range(order, -1, -1):
+            after = counts[k].get(text[len(text) - k :])
+            if after and (not k or rng.random() >= len(after) / (sum(after.values()) + len(after))):
+                break
+        text += rng.choices(list(after), list(after.values()))[0]
+    return letters.known_words(text[8:], train)[0]
