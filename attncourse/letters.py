@@ -1,4 +1,4 @@
-"""A small model that writes letters, in NumPy, with stored weights: the model of lesson model_of_your_own, sick ones, too.
+"""A small model that writes letters, in NumPy, with stored weights, for lesson model_of_your_own.
 
 Its text is the prose of this series as it stood in November 2026, frozen, so that what is measured stays (CC BY 4.0).
 The notebook trains the model in torch; `tools/record_results.py` stores its weights at some steps, in 8 bits a number.
@@ -6,7 +6,6 @@ The notebook trains the model in torch; `tools/record_results.py` stores its wei
 
 import functools
 import lzma
-import re
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from .writer import gelu
 
 N, HEADS, LAYERS = 32, 4, 2  # letters that the model sees at once; heads and layers of every stored model
 STEPS = (150, 600, 2400)  # of the training, at which the weights of the right model are stored
-SICK = ("no mask", "mask after softmax", "heads by reshape", "targets not shifted")  # stored at the end
+SICK = ("no mask", "heads by reshape", "targets not shifted")  # stored at the end
 TEXT, WEIGHTS = DATA / "series.txt.xz", DATA / "letters_weights.npz"
 RESULTS = DATA / "letters_results.json"  # tools/record_results.py writes it and the weights
 TEN = ("heads by reshape", "no mask", "right", "softmax over queries", "no division", "mask transposed")
@@ -123,41 +122,19 @@ def of_torch(module, **options):
 def load(name, **options):
     """Return a stored model: one of `STEPS`, or one of `SICK` after its training."""
     with np.load(WEIGHTS) as file:
-        whole, scales, start, row, weights = file[str(name)], file[f"{name} scales"], 0, 0, {}
-    for key, shape in shapes():
-        rows, size = (shape[0] if len(shape) > 1 else 1), int(np.prod(shape))
-        levels = whole[start : start + size].reshape(rows, -1)
-        weights[key] = (levels * scales[row : row + rows, None]).astype(np.float32).reshape(shape)
-        start, row = start + size, row + rows
+        names = [key.partition("/")[2] for key in file.files if key.startswith(f"{name}/") and "step" not in key]
+        weights = {key: file[f"{name}/{key}"] * file[f"{name}/{key} step"] for key in names}
     return Model(weights, **({"fault": name} if name in SICK else {}) | options)
 
 
-def shapes(kinds=94, width=64):
-    """Return (name, shape) of every array of a stored model, in the order in which they are stored."""
-    norm, square = [("weight", (width,)), ("bias", (width,))], (width, width)
-    parts = [(f"attention.W_{c}.weight", square) for c in "QKVO"]
-    parts += [("attention.W_O.bias", (width,)), ("network.0.weight", (4 * width, width))]
-    parts += [("network.0.bias", (4 * width,)), ("network.2.weight", (width, 4 * width)), ("network.2.bias", (width,))]
-    parts += [(f"norm_{i}.{part}", shape) for i in (1, 2) for part, shape in norm]
-    own = [("token.weight", (kinds, width)), ("position.weight", (N, width))]
-    own += [(f"layers.{i}.{part}", shape) for i in range(LAYERS) for part, shape in parts]
-    own += [(f"norm.{part}", shape) for part, shape in norm]
-    return [*own, ("read.weight", (kinds, width)), ("read.bias", (kinds,))]
-
-
-def fresh(seed=0):
-    """Return a model before any step, of the same spread as torch's: its weights are drawn by NumPy."""
-    rng, weights = np.random.default_rng(seed), {}
-    for name, shape in shapes():
-        if name.endswith("bias"):
-            weights[name] = np.zeros(shape, np.float32)
-        elif len(shape) == 1:
-            weights[name] = np.ones(shape, np.float32)
-        elif name in ("token.weight", "position.weight"):
-            weights[name] = rng.normal(0, 0.5, shape).astype(np.float32)
-        else:
-            weights[name] = rng.uniform(-1, 1, shape).astype(np.float32) / np.sqrt(shape[1])
-    return Model(weights)
+def fresh(weights, seed=0):
+    """Return a model before any step: weights of these names and shapes, drawn by NumPy as wide as torch draws them."""
+    rng, drawn = np.random.default_rng(seed), {}
+    for name, array in weights.items():
+        wide = 0.5 if name in ("token.weight", "position.weight") else (3 * array.shape[-1]) ** -0.5
+        new = rng.normal(0, wide, array.shape) if array.ndim > 1 else np.full(array.shape, float("norm" in name))
+        drawn[name] = new.astype(np.float32) * (not name.endswith("bias"))
+    return Model(drawn)
 
 
 def surprise(model, tokens, stride, shift=1):
@@ -172,11 +149,6 @@ def surprise(model, tokens, stride, shift=1):
 def held(model, tokens, shift=1):
     """Return bits a letter, the mean over letters with 16 letters or more in front of them."""
     return float(surprise(model, tokens, N // 2, shift)[:, N // 2 :].mean())
-
-
-def by_position(model, tokens, shift=1):
-    """Return bits a letter at each position of the window, (N,)."""
-    return surprise(model, tokens, 7, shift).mean(0)
 
 
 def write(model, prompt, count, n, temperature, draw):
@@ -206,17 +178,6 @@ def written(model, corpus, prompt="The ", count=200, temperature=1.0, seed=0):
     """Return what a model writes behind a prompt, as letters."""
     tokens = corpus.numbers(prompt).tolist()
     return corpus.letters(write(lambda t: model(t)[0], tokens, count, N, temperature, dice(seed)))
-
-
-def known_words(words, training_text):
-    """Return the share of words of three letters or more that stand in the training text, and how many there are.
-
-    >>> known_words("a cat and a dgo and", "the cat and the dog")
-    (0.5, 2)
-    """
-    known = set(re.findall("[A-Za-z]+", training_text))
-    found = re.findall("(?<=[^A-Za-z])[A-Za-z]{3,}(?=[^A-Za-z])", words)
-    return sum(word in known for word in found) / max(1, len(found)), len(found)
 
 
 def recorded():

@@ -1,8 +1,9 @@
-"""What `tools/record_results.py` trains and measures for lesson model_of_your_own: the model, its mistakes, the yardstick."""
+"""What `tools/record_results.py` trains and measures for lesson model_of_your_own: models, mistakes, the yardstick."""
 
 import lzma
 import math
 import random
+import re
 from collections import defaultdict
 from types import SimpleNamespace
 
@@ -97,11 +98,23 @@ def torch_bits(model, mask, corpus, shift):
     return letters.held(in_numpy, corpus.held, shift)
 
 
+def by_position(model, corpus, shift=1):
+    """Return bits a letter at each position of the window, (N,)."""
+    return letters.surprise(model, corpus.held, 7, shift).mean(0)
+
+
+def known_words(words, training_text):
+    """Return the share of words of three letters or more that stand in the training text."""
+    known = set(re.findall("[A-Za-z]+", training_text))
+    found = re.findall("(?<=[^A-Za-z])[A-Za-z]{3,}(?=[^A-Za-z])", words)
+    return sum(word in known for word in found) / max(1, len(found))
+
+
 def looked_at(model, corpus, shift):
     """Return the loss by position, against a model's own targets and the next letters, a text, and known words."""
-    found = {"by position": letters.by_position(model, corpus.held, shift)}
+    found = {"by position": by_position(model, corpus, shift)}
     if not shift:
-        found["against the next letter"] = letters.by_position(model, corpus.held)
+        found["against the next letter"] = by_position(model, corpus)
     found["text"] = letters.written(model, corpus)
     return found | {"known words": known(model, corpus)}
 
@@ -112,7 +125,7 @@ def known(model, corpus, size=8):
     for seed, start in enumerate(rng.integers(len(corpus.held) - 20, size=size)):
         prompt = corpus.held_text[start : start + 16]
         words += letters.written(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
-    return letters.known_words(words, corpus.training_text)[0]
+    return known_words(words, corpus.training_text)
 
 
 def keep(name, weights, corpus, found):
@@ -126,22 +139,20 @@ def keep(name, weights, corpus, found):
     arrays = dict(np.load(letters.WEIGHTS)) if letters.WEIGHTS.exists() else {}
     for stop in letters.STEPS if mistake == "right" else (2400,):
         key = str(stop) if mistake == "right" else mistake
-        arrays[key], arrays[f"{key} scales"] = in_8_bits(weights[stop])
+        arrays |= {f"{key}/{name}": part for name, part in in_8_bits(weights[stop]).items()}
     np.savez_compressed(letters.WEIGHTS, **arrays)
     if mistake == "right":
-        found["stops"] = {0: stops(letters.fresh(), corpus)}
+        found["stops"] = {0: stops(letters.fresh(weights[2400]), corpus)}
         found["stops"] |= {stop: stops(letters.load(stop), corpus) for stop in letters.STEPS}
 
 
 def in_8_bits(weights):
-    """Return all numbers of a model as whole steps, and the step of each row."""
-    levels, scales = [], []
-    for name, shape in letters.shapes():
-        rows = weights[name].reshape(shape[0] if len(shape) > 1 else 1, -1)
-        step = np.maximum(np.abs(rows).max(1), 1e-12).astype(np.float32) / 127
-        levels.append(np.rint(rows / step[:, None]).astype(np.int8).ravel())
-        scales.append(step)
-    return np.concatenate(levels), np.concatenate(scales)
+    """Return each array of a model as whole steps, -127 to 127, and the step of each row under "name step"."""
+    found = {}
+    for name, array in weights.items():
+        step = np.maximum(np.abs(array).max(-1, keepdims=True), 1e-12).astype(np.float32) / 127
+        found |= {name: np.rint(array / step).astype(np.int8), f"{name} step": step}
+    return found
 
 
 def stops(model, corpus):
@@ -157,7 +168,7 @@ def heads(model, corpus):
     """Return for one and two letters back: (what, the largest mean weight of a head of layer 1, its cost in bits)."""
     starts = np.random.default_rng(1).integers(len(corpus.held) - letters.N, size=250)
     maps = model(corpus.held[starts[:, None] + np.arange(letters.N)])[1][0][:, :, 8:].mean(0)  # (h, n - 8, n)
-    whole, rows = letters.by_position(model, corpus.held)[-1], np.arange(letters.N - 8)
+    whole, rows = by_position(model, corpus)[-1], np.arange(letters.N - 8)
     found = []
     for back, name in ((1, "the letter before"), (2, "two before")):
         share = maps[:, rows, rows + 8 - back].mean(-1)
@@ -166,7 +177,7 @@ def heads(model, corpus):
         d_k = W.shape[1] // letters.HEADS
         W[:, part * d_k : (part + 1) * d_k] = 0
         off["layers.0.attention.W_O.weight"] = W
-        found.append((name, share.max(), letters.by_position(letters.Model(off), corpus.held)[-1] - whole))
+        found.append((name, share.max(), by_position(letters.Model(off), corpus)[-1] - whole))
     return found
 
 
@@ -175,7 +186,7 @@ def yardstick(corpus):
     late, early = corpus.held_text.encode(), corpus.training_text.encode()
     found = {"xz": 8 * xz(late) / len(late), "xz, primed": 8 * (xz(early + late) - xz(early)) / len(late)}
     found["smoothed"] = {k: kneser_ney(corpus, k) for k in (3, 4, 5, 6)}
-    known = {"the text, held out": letters.known_words(corpus.held_text, corpus.training_text)[0]}
+    known = {"the text, held out": known_words(corpus.held_text, corpus.training_text)}
     known |= {f"a table of {k} letters": table_words(corpus, k) for k in (2, 3, 4, 5)}
     return found | {"known words": known}
 
@@ -224,4 +235,4 @@ def table_words(corpus, order, size=1500):
             if after and (not k or rng.random() >= len(after) / (sum(after.values()) + len(after))):
                 break
         text += rng.choices(list(after), list(after.values()))[0]
-    return letters.known_words(text[8:], train)[0]
+    return known_words(text[8:], train)

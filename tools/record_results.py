@@ -1,7 +1,7 @@
 """Write the results that notebooks replay, in attncourse/data: neighbours_results.json and jumps_results.json (both
 train_and_look), minilm_results.json (a_real_model), writer_results.json with writer_weights.npz (one_token_at_a_time),
-dates_results.json with dates_weights.npz (two_texts), letters_results.json with letters_weights.npz (model_of_your_own),
-and smollm_results.json and smollm_stops.json, of the decoder.
+dates_results.json with dates_weights.npz (two_texts), letters_results.json with letters_weights.npz
+(model_of_your_own), and smollm_results.json and smollm_stops.json, of the decoder.
 
     make real-model && python -m tools.record_results a_real_model && make notebooks NB=a_real_model
     python -m tools.record_results neighbours && make notebooks NB=train_and_look
@@ -15,8 +15,8 @@ and its training, and trains it ten times, in four minutes. For model_of_your_ow
 each on an idle machine, or only those named behind it, "right 0" for instance; what was trained before stays, and so
 the rest can follow another day. For the decoder it takes every one of `tools/measures.py`,
 in ten minutes or so, or only those named behind `decoder`. Run it after a change of an experiment;
-tests/test_neighbours.py, test_jumps.py, test_real_model.py, test_writer.py, test_letters.py and test_smollm_results.py compare fresh
-results with the files.
+tests/test_neighbours.py, test_jumps.py, test_real_model.py, test_writer.py, test_letters.py and test_smollm_results.py
+compare fresh results with the files.
 """
 
 import json

@@ -17,14 +17,22 @@ def typist(stops, steps=2400, d_k=16):
     >>> "2.10 bits" in view.picture.value
     True
     """
-    pages = {page: max(len(_lines(text, page)) for row in stops.values() for text, _ in row.values()) for page in (ACROSS, DOWN)}
+    pages = {
+        page: max(len(_lines(text, page)) for row in stops.values() for text, _ in row.values())
+        for page in (ACROSS, DOWN)
+    }
 
     def draw(page, steps, d_k):
         text, bits = stops[steps][d_k]
         told = f"after {steps} steps: {bits:.2f} bits a letter"
-        parts = [svg.text(8, 20, told, bold=True), f'<rect x="8" y="34" width="4" height="{ROW * pages[page]}" fill="{NEXT}"/>']
+        parts = [
+            svg.text(8, 20, told, bold=True),
+            f'<rect x="8" y="34" width="4" height="{ROW * pages[page]}" fill="{NEXT}"/>',
+        ]
         parts += [svg.text(22, 52 + ROW * i, line, size=page.size) for i, line in enumerate(_lines(text, page))]
-        return svg.picture(page.wide, 46 + ROW * pages[page], "what the model writes", f"{told}. It writes: {text}", parts)
+        return svg.picture(
+            page.wide, 46 + ROW * pages[page], "what the model writes", f"{told}. It writes: {text}", parts
+        )
 
     def render(steps, d_k):
         return svg.layouts(*(draw(page, steps, d_k) for page in (ACROSS, DOWN))), {}

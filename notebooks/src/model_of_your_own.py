@@ -22,7 +22,10 @@ from attnlib import plot
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 found = letters.recorded()
-stops = {int(n): {int(d): tuple(s) for d, s in row.items()} for n, row in found["stops"].items()}
+stops = {
+    int(n): {int(d): tuple(s) for d, s in row.items()}
+    for n, row in found["stops"].items()
+}
 first_view = typist(stops)
 first_view
 
@@ -178,7 +181,9 @@ def packed(words, before=b""):
 
 
 late, early = (t.encode() for t in (corpus.held_text, corpus.training_text))
-print(f"gzip: {packed(late):.2f} bits a letter, having read our text {packed(late, early):.2f}")
+print(
+    f"gzip: {packed(late):.2f} bits a letter, having read our text {packed(late, early):.2f}"
+)
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -295,7 +300,10 @@ if torch is not None:
     class Model(nn.Module):
         def __init__(self, kinds, width=64, heads=4, layers=2, n=32):
             super().__init__()
-            self.token, self.position = nn.Embedding(kinds, width), nn.Embedding(n, width)
+            self.token, self.position = (
+                nn.Embedding(kinds, width),
+                nn.Embedding(n, width),
+            )
             for vectors in (self.token, self.position):
                 nn.init.normal_(vectors.weight, std=0.5)
             self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
@@ -313,8 +321,15 @@ if torch is not None:
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 rows = []
-for name in ("right", *(f"without {part}" for part in ("residual", "network", "norm", "positions"))):
-    runs = [found[f"{name} {seed}"]["held"]["2400"] for seed in (0, 1, 2) if f"{name} {seed}" in found]
+for name in (
+    "right",
+    *(f"without {part}" for part in ("residual", "network", "norm", "positions")),
+):
+    runs = [
+        found[f"{name} {seed}"]["held"]["2400"]
+        for seed in (0, 1, 2)
+        if f"{name} {seed}" in found
+    ]
     rows.append((name, *(f"{bits:.2f}" for bits in runs)))
 plot.table(["", *(f"seed {i}" for i in range(len(rows[0]) - 1))], rows)
 
@@ -349,7 +364,9 @@ if torch is not None:
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
     mine_now = letters.of_torch(model)
-    print(f"after 300 steps, held out: {letters.held(mine_now, held):.2f} bits a letter")
+    print(
+        f"after 300 steps, held out: {letters.held(mine_now, held):.2f} bits a letter"
+    )
 
 # %% [markdown]
 # The stored trainings went on to 2,400 steps, with three seeds. The lines are the yardstick of section 2.
@@ -360,11 +377,23 @@ for name in (name for name in found if name.startswith("right ")):
     at, curve = zip(*((int(step), bits) for step, bits in found[name]["held"].items()))
     _ = ax.plot(at[1:], curve[1:], color="gray", lw=2)
 best = min(yard["smoothed"].values())
-lines = {"gzip": packed(late), "2 letters": tables[2], "3 letters": tables[3], "4 letters": tables[4], "Kneser-Ney": best}
+lines = {
+    "gzip": packed(late),
+    "2 letters": tables[2],
+    "3 letters": tables[3],
+    "4 letters": tables[4],
+    "Kneser-Ney": best,
+}
 for name, height in lines.items():
     _ = ax.axhline(height, color="gray", lw=0.7)
     _ = ax.text(2440, height, name, va="center", fontsize=8)
-ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter", title="Held-out letters: three seeds, and what to beat")
+ax.set(
+    xlim=(0, 3000),
+    ylim=(1.8, 3.7),
+    xlabel="steps",
+    ylabel="bits a letter",
+    title="Held-out letters: three seeds, and what to beat",
+)
 
 # %% [markdown]
 # The model passes table after table. With 2,400 steps it is better than every simple table, and not better than the smoothed one. An honest
@@ -375,6 +404,10 @@ ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter", 
 #
 # The model has vectors for 32 positions, so it sees the last 32 letters at most. Its logits are divided by the **temperature** before the
 # softmax: below 1 the likely letters become likelier, above 1 all become more alike.
+
+# %%
+for temperature in (0.3, 1.0, 2.0):
+    print(temperature, al.softmax(np.array([2.0, 1.0, 0.0]) / temperature).round(2))
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[write]] · The writing loop
@@ -447,7 +480,9 @@ for name, words in yard["known words"].items():
 names = [name for name in letters.TEN if f"{name} 0" in found]
 ranked = sorted(names, key=lambda name: found[f"{name} 0"]["train"]["2400"])
 for place, name in enumerate(ranked, 1):
-    print(f"{place:2}. model {names.index(name) + 1:2}: {found[f'{name} 0']['train']['2400']:.2f} bits a letter")
+    print(
+        f"{place:2}. model {names.index(name) + 1:2}: {found[f'{name} 0']['train']['2400']:.2f} bits a letter"
+    )
 
 # %% [markdown]
 # **Predict.** Which of them would you trust?
@@ -477,11 +512,24 @@ guess_last = None  # "a", "b" or "c"
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(6.4, 3.4))
 dashes = ["-", "--", ":", "-."]
-drawn = [name for name in ("right", "no mask", "mask after softmax", "heads by reshape") if name in names]
+drawn = [
+    name
+    for name in ("right", "no mask", "mask after softmax", "heads by reshape")
+    if name in names
+]
 for name, style in zip(drawn, dashes):
     curve = found[f"{name} 0"]["by position"]
-    _ = ax.plot(range(1, 33), curve, style, lw=2, color="gray", label=f"model {names.index(name) + 1}")
-ax.set(xlabel="position in the window", ylabel="bits a letter", title="Loss by position")
+    _ = ax.plot(
+        range(1, 33),
+        curve,
+        style,
+        lw=2,
+        color="gray",
+        label=f"model {names.index(name) + 1}",
+    )
+ax.set(
+    xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
+)
 _ = ax.legend()
 
 # %%
@@ -492,7 +540,16 @@ rows = []
 for number, name in enumerate(names, 1):
     run = found[f"{name} 0"]
     curve, text = run["by position"], run["text"][4:34].replace("\n", " ")
-    rows.append((number, name, f"{run['held']['2400']:.2f}", f"{curve[-2]:.2f}", f"{curve[-1]:.2f}", text))
+    rows.append(
+        (
+            number,
+            name,
+            f"{run['held']['2400']:.2f}",
+            f"{curve[-2]:.2f}",
+            f"{curve[-1]:.2f}",
+            text,
+        )
+    )
 plot.table(["", "mistake", "held out", "position 31", "32", "it writes"], rows)
 
 # %% [markdown]
@@ -515,7 +572,10 @@ plot.table(["", "mistake", "held out", "position 31", "32", "it writes"], rows)
 
 # %%
 for seed, heads in found["heads"].items():
-    told = ", ".join(f"{name} {share:.2f} (switched off {cost:+.2f} bits)" for name, share, cost in heads)
+    told = ", ".join(
+        f"{name} {share:.2f} (switched off {cost:+.2f} bits)"
+        for name, share, cost in heads
+    )
     print(f"seed {seed}: {told}")
 
 # %% [markdown]

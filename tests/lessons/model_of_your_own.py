@@ -53,8 +53,8 @@ def by_cross_entropy(logits, targets):
 
 def in_a_loop(logits, targets):
     total = 0.0
-    for rows, wanted in zip(logits, targets):
-        for z, t in zip(rows, wanted):
+    for rows, wanted in zip(logits, targets, strict=True):
+        for z, t in zip(rows, wanted, strict=True):
             m = z.max()
             total += m + np.log(np.exp(z - m).sum()) - z[t]
     return total / targets.size / np.log(2)
@@ -155,25 +155,29 @@ RIGHT = {
 WRONG = {
     "windows": {
         "targets_not_shifted": [windows(y="x")],
-        "targets_elsewhere": [windows(y="tokens[at - 1]"), windows(y="tokens[at + 2]")],
-        "targets_rolled": [windows(y="np.roll(x, -1, -1)"), windows(y="np.roll(x, -1, 0)")],
+        "targets_elsewhere": [
+            *(windows(y=f"tokens[at {by}]") for by in ("- 1", "+ 2")),
+            *(windows(y=f"np.roll(x, -1, {axis})") for axis in (-1, 0)),
+        ],
         "last_target_only": [windows(y="tokens[starts + n]")],
         "windows_by_reshape": [windows(at="(np.arange(n)[:, None] + starts).reshape(len(starts), n)")],
-        "starts_ignored": [windows(at="np.arange(len(starts) * n).reshape(len(starts), n)")],
+        "argument_ignored": [windows(at="np.arange(len(starts) * n).reshape(len(starts), n)")],
         "window_one_short": [windows(back="(x[:, :-1], x[:, 1:])")],
-        "x_and_y_exchanged": [windows(back="(y, x)")],
+        "rearranged": [windows(back="(y, x)")],
     },
     "bits": {
         "nats_for_bits": [bits(end="-picked.mean()")],
-        "factor": [bits(end="-picked.mean() / np.log(10)"), bits(end="-picked.mean() * np.log(2)")],
-        "function_of_result": [],
+        "factor": [
+            bits(end="picked.mean() / np.log(2)"),
+            bits(end="-picked.mean() / np.log(10)"),
+            bits(end="-picked.mean() * np.log(2)"),
+        ],
         "surprise_added_up": [bits(end="-picked.sum() / np.log(2)"), bits(end="-picked.sum(-1).mean() / np.log(2)")],
         "log_of_the_mean": [bits(end="-np.log2(np.exp(picked).mean())")],
-        "target_not_asked": [
+        "argument_ignored": [
             bits(end="-lp.max(-1).mean() / np.log(2)"),
             bits(end="-(np.exp(lp) * lp).sum(-1).mean() / np.log(2)"),
         ],
-        "sign_lost": [bits(end="picked.mean() / np.log(2)")],
         "softmax_over_positions": [
             bits("logits - logits.max(1, keepdims=True)", "z - np.log(np.exp(z).sum(1, keepdims=True))")
         ],
@@ -197,21 +201,22 @@ WRONG = {
             block(second="norm_2(y) + network(norm_2(y))"),
         ],
         "norm_behind_the_sum": [block("norm_1(x + attention(x, mask))", "norm_2(y + network(y))")],
-        "parts_side_by_side": [block(second="y + network(norm_2(x))")],
+        "parts_not_in_turn": [
+            block(second="y + network(norm_2(x))"),
+            block("x + network(norm_2(x))", "y + attention(norm_1(y), mask)"),
+        ],
         "norm_left_out": [
             block("x + attention(x, mask)", "y + network(y)"),
             block("x + attention(x, mask)"),
             block(second="y + network(norm_1(y))"),
         ],
-        "mask_not_handed_on": [block("x + attention(norm_1(x), mask | True)")],
+        "argument_ignored": [block("x + attention(norm_1(x), mask | True)")],
         "first_sum_dropped": [block(second="x + network(norm_2(y))")],
-        "network_first": [block("x + network(norm_2(x))", "y + attention(norm_1(y), mask)")],
         "mutates_input": [written_over],
     },
     "write": {
-        "beginning_kept": [writing("t[:n]")],
+        "other_tokens_seen": [writing("t[:n]"), writing("t[-1:]"), writing("t[-n + 1:]")],
         "never_cropped": [writing("t")],
-        "cropped_too_short": [writing("t[-1:]"), writing("t[-n + 1:]")],
         "first_row_asked": [writing(row="z[0, 0]")],
         "temperature_turned_round": [writing(p="al.softmax(row * temperature)")],
         "temperature_without_effect": [
@@ -220,10 +225,12 @@ WRONG = {
         ],
         "likeliest_taken": [writing(new="int(p.argmax())")],
         "never_appended": [never_appended],
-        "wrong_number_written": [writing(rounds="count + 1"), writing(rounds="count - 1")],
-        "prompt_lost": [writing(end="t[len(prompt):]")],
+        "wrong_number_written": [
+            writing(rounds="count + 1"),
+            writing(rounds="count - 1"),
+            writing(end="t[len(prompt):]"),
+        ],
         "softmax_over_positions": [writing(row="al.softmax(z[0] / temperature, axis=0)[-1]", p="row")],
         None: [writing(p="al.softmax(row / temperature**0.5)")],
     },
 }
-del WRONG["bits"]["function_of_result"]

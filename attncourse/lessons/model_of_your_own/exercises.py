@@ -132,8 +132,8 @@ def _block_probes():
 EXERCISES = (
     Called(
         "windows",
-        "windows(tokens, starts, n) -> (x, y), (b, n) each: x has the n tokens from each start on, y has for each token "
-        "of x the one that follows it in the text.",
+        "windows(tokens, starts, n) -> (x, y), (b, n) each: x has the n tokens from each start on, y has for each "
+        "token of x the one that follows it in the text.",
         (
             "Which position of `tokens` stands at row i and column j of x?",
             "starts[i] + j: starts as a column, starts[:, None], plus np.arange(n). These are positions (b, n).",

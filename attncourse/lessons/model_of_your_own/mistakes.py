@@ -18,18 +18,14 @@ MISTAKES = (
     Mistake(
         "targets_elsewhere",
         behaves_as_if="the targets stood somewhere else than right behind their tokens",
-        symptom="It trains without an error, and learns to guess another token than the next one.",
+        symptom="It trains without an error, and learns another token than the next; rolled windows do so at an end.",
         hint="The window begins at position 3. At which position does its first target stand?",
         then="At 4: every target stands exactly one position behind its token.",
-        variants=({"shift": lambda s: -1}, {"shift": lambda s: 2}, {"y": lambda s: s.tokens[s.at[:, :1] + s.n]}),
-    ),
-    Mistake(
-        "targets_rolled",
-        behaves_as_if="the targets were the window itself, rolled round",
-        symptom="One target of each window is wrong, or each window has the targets of another: the loss still falls.",
-        hint="Which token follows the last one of a window, and does the window hold it?",
-        then="It stands in the text, behind the window. Read y from the text, too.",
-        variants=({"y": lambda s: np.roll(s.x, -1, -1)}, {"y": lambda s: np.roll(s.x, -1, 0)}),
+        variants=(
+            {"shift": lambda s: -1},
+            {"shift": lambda s: 2},
+            *({"y": lambda s, axis=axis: np.roll(s.x, -1, axis)} for axis in (-1, 0)),
+        ),
     ),
     Mistake(
         "last_target_only",
@@ -47,28 +43,12 @@ MISTAKES = (
         variants=({"at": lambda s: (np.arange(s.n)[:, None] + s.starts).reshape(len(s.starts), s.n)},),
     ),
     Mistake(
-        "starts_ignored",
-        behaves_as_if="windows stood one behind the other from the beginning of the text on",
-        symptom="Every batch is the same one.",
-        hint="Where does the first window begin if starts[0] is 17?",
-        then="At 17. Every position of a window is its start plus 0, 1, 2, ...",
-        variants=({"at": lambda s: np.arange(len(s.starts) * s.n).reshape(len(s.starts), s.n)},),
-    ),
-    Mistake(
         "window_one_short",
         behaves_as_if="the last token of a window were its last target, so that n - 1 pairs are left",
         symptom="Nothing is wrong but the number: the model never trains at its last position.",
         hint="How many tokens of the text do n pairs need?",
         then="n + 1: x has the first n of them, y the last n.",
         variants=({"both": lambda s: np.stack([s.x[:, :-1], s.x[:, 1:]])},),
-    ),
-    Mistake(
-        "x_and_y_exchanged",
-        behaves_as_if="x and y had changed places",
-        symptom="The model would be trained to say what came before.",
-        hint="Which of the two is read by the model?",
-        then="x. Return x first.",
-        variants=({"both": lambda s: np.stack([s.y, s.x])},),
     ),
     Mistake(
         "nats_for_bits",
@@ -93,25 +73,6 @@ MISTAKES = (
         hint="Two targets with shares 0.5 and 0.001: how many bits is each worth?",
         then="1 and 10, on average 5.5. The logarithm comes first.",
         variants=({"bits": lambda s: -np.log2(np.exp(-s.nats).mean())},),
-    ),
-    Mistake(
-        "target_not_asked",
-        behaves_as_if="the targets were never looked at",
-        symptom="It measures how sure the model is, right or wrong.",
-        hint="Exchange the targets. Does your result change?",
-        then="It has to: pick the logarithm that belongs to the target.",
-        variants=(
-            {"nats": lambda s: -s.log_p.max(-1)},
-            {"nats": lambda s: -(np.exp(s.log_p) * s.log_p).sum(-1)},
-        ),
-    ),
-    Mistake(
-        "sign_lost",
-        behaves_as_if="the logarithm of a share had kept its sign",
-        symptom="A better model then has the larger number, and training would go uphill.",
-        hint="Which sign has the logarithm of 0.5?",
-        then="Minus. Surprise is minus the logarithm.",
-        variants=({"bits": lambda s: -s.mean / np.log(2)},),
     ),
     Mistake(
         "softmax_over_positions",
@@ -197,12 +158,18 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "parts_side_by_side",
-        behaves_as_if="the network read what came in, and not what attention has added",
-        symptom="Then the network cannot work on what a token has just found.",
+        "parts_not_in_turn",
+        behaves_as_if="the network did not work on what attention has just added",
+        symptom="It trains, and trained weights give other numbers.",
         hint="Which vectors does the network read?",
         then="The first sum, behind norm_2.",
-        variants=({"end": lambda s: s.middle + s.network(s.norm_2(s.x))},),
+        variants=(
+            {"end": lambda s: s.middle + s.network(s.norm_2(s.x))},
+            {
+                "middle": lambda s: s.x + s.network(s.norm_2(s.x)),
+                "end": lambda s: s.middle + s.attention(s.norm_1(s.middle), s.mask),
+            },
+        ),
     ),
     Mistake(
         "norm_left_out",
@@ -219,14 +186,6 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "mask_not_handed_on",
-        behaves_as_if="attention got no mask",
-        symptom="Every token sees the next one, and the loss falls to almost nothing.",
-        hint="What are the two arguments of attention?",
-        then="The normed vectors, and the mask that your function was given.",
-        variants=({"middle": lambda s: s.x + s.attention(s.norm_1(s.x), s.mask | True)},),
-    ),
-    Mistake(
         "first_sum_dropped",
         behaves_as_if="what the network makes were added to what came in, and the first sum were dropped",
         symptom="What a token has found then reaches it only through the network.",
@@ -235,25 +194,16 @@ MISTAKES = (
         variants=({"end": lambda s: s.x + s.network(s.norm_2(s.middle))},),
     ),
     Mistake(
-        "network_first",
-        behaves_as_if="the network came before attention",
-        symptom="It trains, and trained weights give other numbers.",
-        hint="Which of the two reads x as it came in?",
-        then="Attention does.",
-        variants=(
-            {
-                "middle": lambda s: s.x + s.network(s.norm_2(s.x)),
-                "end": lambda s: s.middle + s.attention(s.norm_1(s.middle), s.mask),
-            },
-        ),
-    ),
-    Mistake(
-        "beginning_kept",
-        behaves_as_if="the model saw the beginning of the text, and never what has just been written",
-        symptom="As soon as the text is longer than n, the model is asked the same thing again and again.",
+        "other_tokens_seen",
+        behaves_as_if="the model saw other tokens than the last n",
+        symptom="It never reads what it has just written, or it writes as a model with a shorter memory.",
         hint="Ten tokens are written and the model sees six. Which six?",
         then="The last six.",
-        variants=({"seen": lambda s: lambda tokens: tokens[: s.n]},),
+        variants=(
+            {"seen": lambda s: lambda t: t[: s.n]},
+            {"seen": lambda s: lambda t: t[-1:]},
+            {"seen": lambda s: lambda t: t[-s.n + 1 :]},
+        ),
     ),
     Mistake(
         "never_cropped",
@@ -263,14 +213,6 @@ MISTAKES = (
         then="For n. Hand over the last n tokens, or fewer.",
         variants=({"seen": lambda s: lambda tokens: tokens},),
         raises=True,
-    ),
-    Mistake(
-        "cropped_too_short",
-        behaves_as_if="the model saw fewer tokens than it could",
-        symptom="It runs, and writes as a model with a shorter memory.",
-        hint="How many tokens does it see when twenty are written and n is 6?",
-        then="Six.",
-        variants=({"seen": lambda s: lambda tokens: tokens[-1:]}, {"seen": lambda s: lambda t: t[-s.n + 1 :]}),
     ),
     Mistake(
         "first_row_asked",
@@ -324,19 +266,15 @@ MISTAKES = (
     ),
     Mistake(
         "wrong_number_written",
-        behaves_as_if="one token more, or one fewer, were written",
+        behaves_as_if="one token more or fewer were written, or the prompt were left out of what is returned",
         symptom="The text is longer or shorter than asked for.",
-        hint="With count=1: how many tokens are there behind the prompt?",
-        then="One. Count the rounds.",
-        variants=({"rounds": lambda s: s.count + 1}, {"rounds": lambda s: s.count - 1}),
-    ),
-    Mistake(
-        "prompt_lost",
-        behaves_as_if="the prompt were not part of what is returned",
-        symptom="Only the new tokens come back.",
-        hint="With which tokens does your result begin?",
-        then="With those of the prompt.",
-        variants=({"written": lambda s: np.array(s.tokens[len(s.prompt) :])},),
+        hint="With a prompt of 3 and count=1: how many tokens do you return?",
+        then="Four: the prompt, and one new token.",
+        variants=(
+            {"rounds": lambda s: s.count + 1},
+            {"rounds": lambda s: s.count - 1},
+            {"written": lambda s: np.array(s.tokens[len(s.prompt) :])},
+        ),
     ),
 )
 

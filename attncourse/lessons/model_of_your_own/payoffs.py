@@ -14,7 +14,9 @@ SENTENCE = "The weights"
 def targets(windows):
     """Show what follows each letter of a window, by the reader's own function."""
     x, y = windows(np.arange(len(SENTENCE)), np.array([0]), len(SENTENCE) - 1)
-    told = [[chip(SENTENCE[int(i)].replace(" ", "␣"), colour) for i in row[0]] for row, colour in ((x, QUERY), (y, NEXT))]
+    told = [
+        [chip(SENTENCE[int(i)].replace(" ", "␣"), colour) for i in row[0]] for row, colour in ((x, QUERY), (y, NEXT))
+    ]
     return table([["reads", *told[0]], ["should say", *told[1]]])
 
 

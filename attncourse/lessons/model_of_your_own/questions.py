@@ -11,7 +11,7 @@ QUESTIONS = (
     Question("lowest_loss", right="c", tempting="a").because(
         a="The right model is one of ten, and five have a lower loss. A table of letters already says what is too low.",
         b="A wrong scale hardly changes the loss at this size. It is not what makes a loss small.",
-        c="Five losses lie below what any honest table reaches, and all five models see in training what they must guess.",
+        c="Losses far below what any honest table reaches: these models see what they must guess.",
     ),
     Question("at_the_last_position", right="a", tempting="b").because(
         a="At the last position of a window nothing later is handed in, so there the model has to guess after all.",
