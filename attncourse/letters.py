@@ -4,8 +4,8 @@ Its text is the prose of this series as it stood in November 2026, frozen, so th
 The notebook trains the model in torch; `tools/record_results.py` stores its weights at some steps, in 8 bits a number.
 """
 
+import bz2
 import functools
-import lzma
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .writer import gelu
 N, HEADS, LAYERS = 32, 4, 2  # letters that the model sees at once; heads and layers of every stored model
 STEPS = (150, 600, 2400)  # of the training, at which the weights of the right model are stored
 SICK = ("no mask", "heads by reshape", "targets not shifted")  # stored at the end
-TEXT, WEIGHTS = DATA / "series.txt.xz", DATA / "letters_weights.npz"
+TEXT, WEIGHTS = DATA / "series.txt.bz2", DATA / "letters_weights.npz"
 RESULTS = DATA / "letters_results.json"  # tools/record_results.py writes it and the weights
 TEN = ("heads by reshape", "no mask", "right", "softmax over queries", "no division", "mask transposed")
 TEN += ("targets not shifted", "dropout left on", "mask off by one", "mask after softmax")  # by number, from 1
@@ -32,7 +32,7 @@ def text():
     >>> len(text()), text()[:15]
     (228486, '# 00  Start her')
     """
-    return lzma.decompress(TEXT.read_bytes()).decode("ascii")
+    return bz2.decompress(TEXT.read_bytes()).decode("ascii")
 
 
 class Corpus:

@@ -12,6 +12,7 @@ import numpy as np
 from attncourse import letters
 from attncourse.lessons import model_of_your_own as lesson
 
+SHORT = (2_000, 10_000, 50_000)  # letters of the shorter texts that the right model is trained on, too
 PARTS = ("residual", "network", "norm", "positions")
 D_KS = (1, 4, 16, 64, 256, 1024)
 EVERY = 150  # steps between two measures
@@ -59,6 +60,9 @@ def trained(name, corpus, steps=2400):
 
     mistake, _, seed = name.rpartition(" ")
     names, shift = cells(), 0 if mistake == "targets not shifted" else 1
+    steps, every = (600, 50) if mistake.endswith("letters") else (steps, EVERY)
+    if mistake.endswith("letters"):  # "2000 letters 0"
+        names["training"] = corpus.training[: int(mistake.split()[0])]
     names["MultiHeadAttention"] = modules().get(mistake, clinic.Attention)
     names["block"] = BLOCKS.get(mistake, names["block"])
     i = torch.arange(letters.N)
@@ -77,7 +81,7 @@ def trained(name, corpus, steps=2400):
     def held(model):
         return torch_bits(model, mask, corpus, shift)
 
-    options = {"steps": steps, "lr": names["rate"], "seed": int(seed), "every": EVERY, "measure": held}
+    options = {"steps": steps, "lr": names["rate"], "seed": int(seed), "every": every, "measure": held}
     history = train(model, names["draw"], loss, **options)
     bits = np.array(history.losses) / math.log(2)
     result = {"train": {n: bits[max(0, n - 100) : n].mean() for n in history.measured if n}, "held": history.measured}

@@ -269,8 +269,9 @@ def of_the_letters():
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     corpus, found = letters.Corpus(), letters.recorded() if letters.RESULTS.exists() else {}
-    names = [name for seed in (0, 1) for name in letters.TEN for name in [f"{name} {seed}"]]
-    names += ["right 2", *(f"without {part} {i}" for i in range(3) for part in letter_models.PARTS)]
+    names = [f"{name} {seed}" for seed in (0, 1) for name in letters.TEN]
+    names += ["right 2", *(f"{n} letters 0" for n in letter_models.SHORT)]
+    names += [f"without {part} {i}" for i in range(3) for part in letter_models.PARTS]
     if "yardstick" not in found:
         found["yardstick"] = round_for_json(letter_models.yardstick(corpus))
         write(letters.RESULTS, found)

@@ -585,19 +585,21 @@ for seed, heads in found["heads"].items():
 #
 # Notebook [[it_speaks]] has what you have here, 1,200 times as large.
 
-# %% [markdown] tags=["remember"]
+# %% [markdown]
 # ## Try it
 #
 # 1. `np.savez("mine.npz", **letters.of_torch(model).weights)` keeps your trained weights, in a file of half a megabyte. Send its text to
 #    somebody: `tell(mine_now)`.
-# 2. Put a text of your own into section 1. How much is enough? (fold)
+# 2. Put a text of your own into section 1. How much is enough?
 #
-# <details><summary>How much text?</summary>
-#
-# With 2,000 letters the loss on what is held out turns up again after some fifty steps, while the loss in training falls: the model learns the
-# text by heart. With 10,000 it still falls after 300.
-#
-# </details>
-#
+# The next cell answers the second for beginnings of our text.
+
+# %%
+for name in (name for name in found if "letters" in name):
+    curve = {int(step): bits for step, bits in found[name]["held"].items()}
+    told = "  ".join(f"{step}: {curve[step]:.2f}" for step in (50, 100, 200, 400, 600))
+    print(f"{name.rpartition(' ')[0]:14} held out, by step  {told}")
+
+# %% [markdown] tags=["remember"]
 # **Remember.** Bits a letter compare a model with a table and with gzip. A loss far below the best table is an alarm, not a success. Loss by
 # position finds who looks ahead, and the text finds who copies. Next: [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]).
