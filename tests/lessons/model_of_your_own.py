@@ -163,7 +163,7 @@ WRONG = {
         "windows_by_reshape": [windows(at="(np.arange(n)[:, None] + starts).reshape(len(starts), n)")],
         "argument_ignored": [windows(at="np.arange(len(starts) * n).reshape(len(starts), n)")],
         "window_one_short": [windows(back="(x[:, :-1], x[:, 1:])")],
-        "rearranged": [windows(back="(y, x)")],
+        "x_and_y_exchanged": [windows(back="(y, x)")],
     },
     "bits": {
         "nats_for_bits": [bits(end="-picked.mean()")],
@@ -174,7 +174,7 @@ WRONG = {
         ],
         "surprise_added_up": [bits(end="-picked.sum() / np.log(2)"), bits(end="-picked.sum(-1).mean() / np.log(2)")],
         "log_of_the_mean": [bits(end="-np.log2(np.exp(picked).mean())")],
-        "argument_ignored": [
+        "target_not_asked": [
             bits(end="-lp.max(-1).mean() / np.log(2)"),
             bits(end="-(np.exp(lp) * lp).sum(-1).mean() / np.log(2)"),
         ],

@@ -51,6 +51,14 @@ MISTAKES = (
         variants=({"both": lambda s: np.stack([s.x[:, :-1], s.x[:, 1:]])},),
     ),
     Mistake(
+        "x_and_y_exchanged",
+        behaves_as_if="x and y had changed places",
+        symptom="The model would be trained to say what came before.",
+        hint="Which of the two does the model read?",
+        then="x. Return x first.",
+        variants=({"both": lambda s: np.stack([s.y, s.x])},),
+    ),
+    Mistake(
         "nats_for_bits",
         behaves_as_if="the natural logarithm were left as it is",
         symptom="The result counts nats, and looks 1.44 times as good.",
@@ -73,6 +81,14 @@ MISTAKES = (
         hint="Two targets with shares 0.5 and 0.001: how many bits is each worth?",
         then="1 and 10, on average 5.5. The logarithm comes first.",
         variants=({"bits": lambda s: -np.log2(np.exp(-s.nats).mean())},),
+    ),
+    Mistake(
+        "target_not_asked",
+        behaves_as_if="the targets were never looked at",
+        symptom="It measures how sure the model is, right or wrong.",
+        hint="Exchange the targets. Does your result change?",
+        then="It has to: pick the logarithm that belongs to the target.",
+        variants=({"nats": lambda s: -s.log_p.max(-1)}, {"nats": lambda s: -(np.exp(s.log_p) * s.log_p).sum(-1)}),
     ),
     Mistake(
         "softmax_over_positions",
