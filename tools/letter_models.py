@@ -24,6 +24,7 @@ def cells():
     from .record_results import cells_with
 
     needed = "import attnlib as al", "    import torch", "corpus = ", "class Layer", "class Model", "    def draw"
+    needed += ("    def rate",)
     names = {"windows": lesson.windows, "verdict": SimpleNamespace(passed=False)}
     return cells_with("model_of_your_own", "# ", "## 5 ·", needed, **names)
 

@@ -143,6 +143,7 @@ def table(text, order):
     return counts
 
 
+# %%
 def share(counts, past, letter):
     """Mix contexts: one that has been followed by many kinds of letters counts less."""
     p = 1 / len(corpus.kinds)
@@ -300,10 +301,8 @@ if torch is not None:
     class Model(nn.Module):
         def __init__(self, kinds, width=64, heads=4, layers=2, n=32):
             super().__init__()
-            self.token, self.position = (
-                nn.Embedding(kinds, width),
-                nn.Embedding(n, width),
-            )
+            self.token = nn.Embedding(kinds, width)
+            self.position = nn.Embedding(n, width)
             for vectors in (self.token, self.position):
                 nn.init.normal_(vectors.weight, std=0.5)
             self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
@@ -321,17 +320,11 @@ if torch is not None:
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 rows = []
-for name in (
-    "right",
-    *(f"without {part}" for part in ("residual", "network", "norm", "positions")),
-):
-    runs = [
-        found[f"{name} {seed}"]["held"]["2400"]
-        for seed in (0, 1, 2)
-        if f"{name} {seed}" in found
-    ]
-    rows.append((name, *(f"{bits:.2f}" for bits in runs)))
-plot.table(["", *(f"seed {i}" for i in range(len(rows[0]) - 1))], rows)
+parts = ("residual", "network", "norm", "positions")
+for name in ("right", *(f"without {part}" for part in parts)):
+    runs = [found.get(f"{name} {seed}") for seed in (0, 1, 2)]
+    rows.append((name, *(f"{run['held']['2400']:.2f}" for run in runs if run)))
+plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 
 # %% [markdown]
 # ## 4 · Train
@@ -350,6 +343,10 @@ if torch is not None:
     def loss(model, batch, mask=causal):
         logits = model(batch[0], mask)
         return nn.functional.cross_entropy(logits.flatten(0, 1), batch[1].flatten())
+
+
+# %%
+if torch is not None:
 
     def rate(step, steps=2400):
         return 0.01 * min(1, step / 30) * (0.525 + 0.475 * np.cos(np.pi * step / steps))
@@ -477,12 +474,12 @@ for name, words in yard["known words"].items():
 # an error. Here they are by number, ranked by their loss.
 
 # %%
-names = [name for name in letters.TEN if f"{name} 0" in found]
-ranked = sorted(names, key=lambda name: found[f"{name} 0"]["train"]["2400"])
-for place, name in enumerate(ranked, 1):
-    print(
-        f"{place:2}. model {names.index(name) + 1:2}: {found[f'{name} 0']['train']['2400']:.2f} bits a letter"
-    )
+names = letters.TEN
+runs = {name: found[f"{name} 0"] for name in names}
+losses = {name: run["train"]["2400"] for name, run in runs.items()}
+for place, name in enumerate(sorted(names, key=losses.get), 1):
+    number = names.index(name) + 1
+    print(f"{place:2}. model {number:2}: {losses[name]:.2f} bits a letter")
 
 # %% [markdown]
 # **Predict.** Which of them would you trust?
@@ -512,21 +509,11 @@ guess_last = None  # "a", "b" or "c"
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(6.4, 3.4))
 dashes = ["-", "--", ":", "-."]
-drawn = [
-    name
-    for name in ("right", "no mask", "mask after softmax", "heads by reshape")
-    if name in names
-]
+drawn = "right", "no mask", "mask after softmax", "heads by reshape"
 for name, style in zip(drawn, dashes):
-    curve = found[f"{name} 0"]["by position"]
-    _ = ax.plot(
-        range(1, 33),
-        curve,
-        style,
-        lw=2,
-        color="gray",
-        label=f"model {names.index(name) + 1}",
-    )
+    label = f"model {names.index(name) + 1}"
+    curve = runs[name]["by position"]
+    _ = ax.plot(range(1, 33), curve, style, lw=2, color="gray", label=label)
 ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
 )
@@ -538,19 +525,12 @@ predict.at_the_last_position(guess_last)
 # %%
 rows = []
 for number, name in enumerate(names, 1):
-    run = found[f"{name} 0"]
-    curve, text = run["by position"], run["text"][4:34].replace("\n", " ")
-    rows.append(
-        (
-            number,
-            name,
-            f"{run['held']['2400']:.2f}",
-            f"{curve[-2]:.2f}",
-            f"{curve[-1]:.2f}",
-            text,
-        )
-    )
-plot.table(["", "mistake", "held out", "position 31", "32", "it writes"], rows)
+    run = runs[name]
+    last = (f"{bits:.2f}" for bits in run["by position"][-2:])
+    text = run["text"][4:34].replace("\n", " ")
+    rows.append((number, name, f"{run['held']['2400']:.2f}", *last, text))
+heads = ["", "mistake", "held out", "position 31", "32", "it writes"]
+plot.table(heads, rows)
 
 # %% [markdown]
 # Every model that sees the future jumps at the last position, from wherever it was. *Targets not shifted* does not jump: it is asked for a
