@@ -161,9 +161,11 @@ def svg(figure: Figure) -> str:
         place = 'x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}"'.format(*_place(box, high))
         wider = ' data-rows="{} {} {} {}"'.format(*_place(Bbox([(left, box.y0), box.max]), high)) if names else ""
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
+    # JupyterLab shows it as an image, which knows no token: paper, so that dark ink stands on no dark page.
+    ground = f'<rect x="{x}" y="{y}" width="{wide}" height="{tall}" style="fill:var(--paper,{PAPER})"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
-        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{CSS}'
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{ground}{CSS}'
         f"{inside}</svg>"
     )
 
