@@ -664,7 +664,7 @@ def mean_parking():
 
 # %% [markdown]
 # One more experiment tells what does the harm. `[CLS]` is forbidden again, and this time what the head then takes is scaled back,
-# for each token, to the length that it had before. Its control: keep the length alone, in random directions.
+# for each token, to the length that it had before. The control keeps the length alone, in random directions.
 
 
 # %% jupyter={"source_hidden": true}
@@ -721,9 +721,9 @@ plot.table(names, rows)
 
 # %% [markdown]
 # In L5H6 the value at `[CLS]` is 3 % as long as a word's. Forbidden to park, the head must spend its weight on words, and
-# their values are long. At its old length the same output costs 0.1 and not 36.7. But so quiet a head may say anything: random
-# directions cost 0.7 in L5H6. L6H12 convinces more. There they cost 58.3, and what it takes from the words alone, at the old
-# length, costs 0.2. So the harm is the length: weight on `[CLS]` is how a head says little.
+# their values are long. At its old length the same output costs 0.1 and not 36.7. Random directions cost
+# 0.7, so here this proves little. In L6H12 they cost 58.3, and forbidden at the old length 0.2. So the harm is the length:
+# weight on `[CLS]` is how a head says little.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -740,7 +740,13 @@ plot.table(names, rows)
 # ### See it · Your own sentence
 #
 # In a running notebook with the model, type a sentence, and choose layer and head. Which sentence brings the weight of L5H6 on
-# `[CLS]` lowest? (Our lowest of twenty: *Do you like jazz?*, 0.54. *Why?* has 0.99.)
+# `[CLS]` lowest?
+#
+# <details><summary>Ours</summary>
+#
+# Of about twenty short ones *Do you like jazz?* has the lowest, 0.54. *Why?* has 0.99. *Appendix* has four of them.
+#
+# </details>
 
 # %%
 live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
@@ -799,13 +805,13 @@ predict.one_word_turned(guess_one_word)
 # at the second noun, and in the second row at neither. In the third row, with teachers and students exchanged, it still looks
 # at the students, now the first noun. These sentences do not tell which rule the head follows.
 #
-# That is one head of 72. Does the *model* tell the two sentences apart? Take the vectors that come out of the last layer. How
-# much nearer is *it* to the first noun than to the second? Here are twelve pairs like this one. In each, the word in front makes
-# *it* the first noun, the other word the second.
+# That is one head of 72. Does the *model* tell the two sentences apart? In the vectors that come out of the last layer, how much
+# nearer is *it* to the first noun than to the second? Here are twelve such pairs of sentences.
 
 # %% jupyter={"source_hidden": true}
 PAIRS = {FIT.format("trophy", "suitcase", "{}"): "big small"}
 PAIRS |= {
+    # With the first word *it* is the first noun.
     "The ball broke the window because it was made of {}.": "steel glass",
     "The box does not go through the door because it is too {}.": "wide narrow",
     "The truck passed the bus because it was going so {}.": "fast slowly",
@@ -835,7 +841,7 @@ def nearer_to_the_first():
     return torch.stack(found).unflatten(0, (12, 2))
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 nearer = nearer_to_the_first()  # (12, 2)
 for name, row in (("trophy", 0), ("stone", 5), ("nail", 9)):
     meant, other = nearer[row]
@@ -847,8 +853,8 @@ rightly = (changed & right_way).sum()
 print(f"the nearer noun changes in {changed.sum()}, rightly in {rightly}")
 
 # %% [markdown]
-# A coin would move towards the meant noun in 6 of 12. In most pairs *it* stays nearer to one noun whatever is meant. So by this
-# measure the model does not tell the sentences apart. A map shows where information was read. It does not show whether the
+# A coin would do so in 6 of 12, and in most pairs *it* stays nearer to one noun whatever is meant. By this measure the model does
+# not tell them apart. A map shows where information was read. It does not show whether the
 # reading was right.
 
 # %% [markdown]
