@@ -219,7 +219,7 @@ class Seen(list[Call]):
                 f"{sizes}. Fix: one word for each token, or trace() of one call."
             )
         scores = np.stack([call.trace(batch).masked_scores for call in fit])
-        d_k = round(fit[0].scale**-2, 6)  # by whose root the scores are divided
+        d_k = round(fit[0].scale ** -2, 6)  # by whose root the scores are divided
         stop = {"d_k": d_k, "weights": core.softmax(scores[0, 0]), "next": following}
         return {"words": words, "layer": 1, "head": 1, "d_k": d_k, "stops": [stop], "scores": scores}
 

@@ -459,8 +459,9 @@ for name, x in (("as it is", KARIM.x), ("one number changed", other)):
 print(f"W_Q W_K^T differs from its transpose by {np.abs(M - M.T).max():.0f}")
 
 # %%
-for kind, n, d_k, d_v in (("normal", 4, 3, 2), ("normal", 3, 2, 1), ("random", 4, 3, 2)):
-    draw = getattr(np.random.default_rng(0), kind)  # "random": from 0 to 1
+tried = (("normal", 4, 3, 2), ("normal", 3, 2, 1), ("random", 4, 3, 2))
+for kind, n, d_k, d_v in tried:  # "random": from 0 to 1
+    draw = getattr(np.random.default_rng(0), kind)
     sizes = ((n, d_k), (n, d_k), (n, d_v))
     draws = [off(*(draw(size=size) for size in sizes)) for _ in range(2000)]
     print(f"{kind}, n = {n}, d_k = {d_k}, d_v = {d_v}:", end=" ")
