@@ -279,7 +279,7 @@ def of_the_letters():
         weights, result = letter_models.trained(name, corpus)
         found[name] = round_for_json(result)
         letter_models.keep(name, weights, corpus, found)
-        write(letters.RESULTS, found)  # after each, so that an end in the middle loses one
+        write(letters.RESULTS, found := round_for_json(found))  # after each: an end in the middle loses one
     return letters.RESULTS, found
 
 
