@@ -371,7 +371,7 @@ def test_solving_an_exercise_fills_a_picture_and_an_earlier_one_empties_nothing(
 
 def loaded_by(source):
     """Return the names that the cells of a notebook bring back from what the reader kept."""
-    names = set(re.findall(r'^\w.*mine\.load\("(\w+)"\)', source, re.MULTILINE))
+    names = set(re.findall(r'^ *\w.*mine\.load\("(\w+)"\)', source, re.MULTILINE))
     if "mine.load_all(names)" in source:
         names |= {
             x for found in re.findall(r"^names = (\(.*\))$", source, re.MULTILINE) for x in ast.literal_eval(found)
@@ -407,7 +407,7 @@ def test_what_a_page_calls_yours_is_loaded_there(name):
 
 
 def test_the_head_of_today_calls_what_it_loads():
-    """Lesson todays_head: each name that it loads is called by the layer, and no function of ours stands in its place."""
+    """Each name that lesson todays_head loads is called by its layer, and none of ours stands in its place."""
     source = find_notebook("todays_head").source.read_text("utf-8")
     layer = source[source.index("def attend(") : source.index("## 5 ·")]
     assert loaded_by(source) == {"rope", "split_heads", "merge_heads", "attention"}

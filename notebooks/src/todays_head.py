@@ -152,7 +152,7 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # The angles want 32 bits. A number in bfloat16 has 8 significant bits, so large angles lose the distance:
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def bfloat16(x):  # to the nearest number whose last 16 bits are 0
     bits = np.asarray(x, np.float32).view(np.uint32) + np.uint32(0x8000)
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
@@ -164,6 +164,7 @@ def scores_from(start, kept=lambda angle: angle):
     return (q_ @ k_.conj().T).real  # (n, n)
 
 
+# %%
 for start in (0, 100, 1000):
     off = np.abs(scores_from(start, bfloat16) - scores_from(start)).max()
     print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
@@ -663,7 +664,7 @@ for n in (64, 512):
 # Read 40 tokens twice, and leave a gap in the *positions* alone before the second copy. The loss on that copy says whether the
 # model finds its tokens in the first. It is the mean over two draws of random tokens, prose and code.
 
-# %%
+# %% jupyter={"source_hidden": true}
 found = smollm.recorded("farther")
 ways = {
     name: {int(gap): np.mean(of) for gap, of in row.items()}
@@ -673,7 +674,7 @@ gaps = list(ways["as trained"])
 rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
 plot.table(["gap", *ways], rows, tint=list(ways))
 
-# %%
+# %% jupyter={"source_hidden": true}
 other = {int(gap): loss for gap, loss in found["another text"].items()}
 print("as trained, another text behind the gap:", end=" ")
 print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
