@@ -135,7 +135,8 @@ def printed(name):
         ("vectorized", "as it is: scores differ from their transpose by 0"),
         ("vectorized", "one number changed: scores differ from their transpose by 1"),
         ("vectorized", "W_Q W_K^T differs from its transpose by 1"),
-        ("vectorized", "d_v = 2: 2000 of 2000 catch all four n = 3, d_k = 2, d_v = 1: 1952 of 2000 catch all four"),
+        ("vectorized", "d_v = 2: 2000 of 2000 catch all four normal, n = 3, d_k = 2, d_v = 1: 1952 of 2000 catch all"),
+        ("vectorized", "random, n = 4, d_k = 3, d_v = 2: 364 of 2000 catch all four"),
         ("vectorized", "all products: 58 times as many equal at n = 864 a map of 10,000 tokens in float32: 400 MB"),
         # S0: a widely copied class
         ("multi_head", "divided by sqrt(256): variance 0.12 mean entropy 2.25 nats"),

@@ -65,7 +65,7 @@ predict.before_pytorch_module(None, None, None)  # a letter each: "a", "b" or "c
 #
 # A **tensor** is an array that can remember how it was computed. A **parameter** is a tensor that training may change. By
 # going back through the computation, torch finds the **gradient**: how much does a result change when a parameter grows a
-# little? Three times the parameter `w` should be 6, and the **loss** says how wrong it is.
+# little? We want $3w = 6$, and the **loss** says how far off we are.
 
 # %%
 w = nn.Parameter(torch.tensor(1.0))
@@ -264,14 +264,14 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 # The loss grows, and the gradient vanishes, because a weight near 0 or 1 hardly moves with its score (notebook [[scaling]]; the
-# formula is in the *Appendix*). So a fresh head should not be certain of anything, and the division by $\sqrt{d_k}$ sees to that.
+# formula is in the *Appendix*). So a fresh head should not be certain of anything. Where queries and keys have entries of variance 1, the division sees to that.
 
 # %% [markdown] tags=["predict"]
 # ## 5 · *She* learns to look
 #
 # Four words alone can be learned by heart, without looking (*Appendix*). Looking pays where each sentence is new. So we draw
-# sentences of the same form. The *who* of each name is a random number. The names exchange *male* and *female* or not, and
-# the last word is *she* or *he*. The loss asks for one thing: what is the last word's *who*? The layer that learns is **yours**, if
+# sentences of the same form. One name is female and the other male, in either order, and the *who* of each is a random number. The
+# last word is *she* or *he*, and means the name of its own kind. The loss asks for one thing: what is that name's *who*? The layer that learns is **yours**, if
 # you kept it. **Predict.** Will *she* look at Anna, though the loss never mentions looking?
 
 
@@ -564,7 +564,7 @@ print(f", median {times.median():.0f}")
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found. The key of c is the one that fits the query "c?". Its score is
-# about 8 above the mean of the others, and it gets hundreds of times their mean weight.
+# about 8 above the mean of the others, and its weight is hundreds of times their mean, at the median.
 #
 # The **value** is another vector of the same token. What does it carry? We send the embeddings of the numbers alone through
 # $W_V$ and `read`, and then those of the letters alone. How far do the 16 ratings vary in each case?

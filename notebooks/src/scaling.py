@@ -262,8 +262,8 @@ predict.raised_by_a_tenth(guess_raised)
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
-# In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error to
-# $W_Q$ and $W_K$ is called a **gradient**. Where every slope is near 0, hardly any gradient reaches the scores, even if the key
+# In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error is called a
+# **gradient**. Where every slope is near 0, hardly any gradient reaches the scores, even if the key
 # that won is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
 #
 # ## 3 · What the division takes away
@@ -277,8 +277,8 @@ in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# A score counts only how far a key reaches along the direction of the query, and along any one direction random keys spread
-# by 1. So the scores spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A query longer
+# A score is the length of the query times how far the key reaches along it. Random keys reach about 1 far, forwards or back. So
+# the scores spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A query longer
 # than that still has a sharper row.
 
 # %% [markdown]
@@ -397,8 +397,8 @@ left = [f"{slope_left(d_k):.2f}" for d_k in d_ks]
 plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *left)])
 
 # %% [markdown]
-# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach nearly all scores of a
+# fresh head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
 # to a tenth at 64. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it elsewhere.
 
 # %% [markdown]
@@ -407,9 +407,10 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # **Typical** is the median over 2000 queries of the mean slope over the keys. With fewer keys the slope is lost at a smaller
 # $d_k$, and with more keys at a larger one (*Appendix*).
 #
-# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the
-# division (*Appendix*). But this does not show that a head without the division cannot learn. $W_Q$ could learn the divisor, and Adam, the method
-# of notebook [[pytorch_module]], divides the usual size of a gradient away. Gemma 4 brings queries and keys to one size by a
+# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the *scores* is more than ten times smaller without the
+# division. On the *query* it is not smaller there, and its mean is three times as large, for on the way from a score to the query
+# the division counts once more (*Appendix*). So this does not show that a head without the division cannot learn. $W_Q$ could
+# learn the divisor, and Adam, the method of notebook [[pytorch_module]], divides the usual size of a gradient away. Gemma 4 brings queries and keys to one size by a
 # norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)).
 #
 # </details>
