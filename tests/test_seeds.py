@@ -355,7 +355,10 @@ def printed(name):
         ("todays_head", "norm alone: the order matters by 0.00 with gain: the order matters by 2.18"),
         ("todays_head", "values rotated, too 0.52 only the queries rotated 0.54"),
         ("todays_head", "base 500,000 0.10 every position + 100 0.00"),
-        ("todays_head", "from position 100: scores off by 0.09 angles in bfloat16, from position 1000: scores off by 4.82"),
+        (
+            "todays_head",
+            "from position 100: scores off by 0.09 angles in bfloat16, from position 1000: scores off by 4.82",
+        ),
         ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
         ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
         ("todays_head", "another text behind the gap: 3.50 at 0, 3.19 at 8,000, 3.31 at 12,000"),

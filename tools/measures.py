@@ -14,7 +14,7 @@ import numpy as np
 
 from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.lessons.long_texts import tiled
-from attncourse.lessons.todays_head import slowed
+from attncourse.lessons.todays_head import slow_by_parts
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
@@ -499,7 +499,7 @@ def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, tra
     that copies, the weights of " red" in the second copy on the first, as trained and by parts.
     """
     omega = rotary.frequencies(D_K, speaker.base)
-    parts = slowed(omega, factor, trained)
+    parts = slow_by_parts(omega, factor, trained)
     ways = {
         "as trained": (omega,),
         "every pair slowed": (omega / factor,),

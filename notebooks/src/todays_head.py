@@ -106,8 +106,7 @@ predict.shifted(guess_shifted)
 # without knowing of the other, so a rotated key can stay in the cache. Values are not rotated, because nothing is compared
 # with them.
 #
-# One more difference: notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates the queries and keys of every head in
-# every layer.
+# Notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates in every layer.
 #
 # ### Many pairs, many frequencies
 #
@@ -179,9 +178,7 @@ for name, back, color in (("a key of ones", 0, INK), ("another key", 20, KEY)):
     score = np.cos((distance - back)[:, None] * frequencies(128)).mean(axis=-1)
     _ = ax.plot(distance, score, color=color, lw=2.4, label=name)
     _ = ax.text(back + 1, 1.12, name, color=color)
-_ = ax.set(
-    xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(-0.4, 1.3)
-)
+_ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0, 1.25))
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
@@ -208,7 +205,7 @@ for name, scores in {
 
 # %% [markdown]
 # So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone. Biases
-# and gains that belong to these features are reordered with them. In notebook [[it_speaks]] you do this to a real model.
+# and gains that belong to these features are reordered with them.
 #
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
 # scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
@@ -532,8 +529,7 @@ for name, switches in SWITCHES.items():
     print(f"{name:8} differs by {difference:.7f}{told}")
 
 # %% [markdown]
-# Equal to the sixth decimal, while the largest entry of an output is between 2.5 and 3.6. The last digits are theirs, computed in
-# float32. Writing token by token must give what all at once gives, however the tokens come in:
+# Equal to the sixth decimal, while the largest entry of an output is between 2.5 and 3.6. Writing token by token must give what all at once gives, however the tokens come in:
 
 # %%
 for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
@@ -655,14 +651,13 @@ for n in (64, 512):
     print(f"base 500,000, {n:3d} tokens: {off(longer, MISTAKES['base 500,000']):.2f}")
 
 # %% [markdown]
-# No, the text was short: no distance is above 11. The first pair rotates by 1 radian whatever the base is, and only the second shows the
-# other base. A wrong base shows late, so test it with long texts.
+# No, the text was short: no distance is above 11. A wrong base shows late, so test it with long texts.
 #
 # ## 5 · Farther than it was trained
 #
 # SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
-# Read 40 tokens twice, and leave a gap in the *positions* alone before the second copy. The loss on that copy says whether the
-# model finds its tokens in the first. It is the mean over two draws of random tokens, prose and code.
+# Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
+# finds its tokens in the first. It is the mean over two draws of random tokens, prose and code.
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("farther")
@@ -684,12 +679,12 @@ print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
 # 12,000, so finding breaks before speaking does.
 #
 # *Every pair slowed* by 4 keeps 32,768 positions within the angles that training has shown. It fails even without a gap: the angle
-# between neighbours is a quarter of what the model knows. *By parts* ([Peng et al. 2023](../REFERENCES.md#peng-2023)) slows
+# between neighbours is a quarter of the known one. *By parts* ([Peng et al. 2023](../REFERENCES.md#peng-2023)) slows
 # only the slow pairs, and *another base* slows each pair the more, the slower it is. Both find the copy at 12,000, neither at
-# 30,000. If only the queries are slowed, it shows far away alone.
+# 30,000. Slow only the queries, and it shows far away alone.
 #
-# Here is one of the heads that copy, layer 19, head 7: the weights of the second *red* on the first copy. **Try.** Move the gap.
-# Where does *house*, the token to copy, lose its weight, as trained and by parts?
+# One of the heads that copy, layer 19, head 7: the weights of the second *red* on the first copy. **Try.** Where does *house*, the
+# token to copy, lose its weight?
 
 # %% jupyter={"source_hidden": true}
 rows_at = {
@@ -749,10 +744,11 @@ for line_of_it, name, setting in stored["since"]:
     print(f"{line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others are **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in
-# [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]), **differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)), which
-# subtracts one map from another, and **sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
-# 2025](../REFERENCES.md#yuan-2025)), where each query sees some keys only.
+# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in
+# [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]); **differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)), one map
+# minus another; **sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
+# 2025](../REFERENCES.md#yuan-2025)), some keys only; **linear attention** ([Katharopoulos et al.
+# 2020](../REFERENCES.md#katharopoulos-2020), [Yang et al. 2024](../REFERENCES.md#yang-2024)), a state of fixed size.
 #
 # ## Exercises
 #

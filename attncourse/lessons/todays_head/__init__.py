@@ -1,8 +1,8 @@
 """Today's head: positions by rotation, normed queries and keys."""
 
 from .exercises import EXERCISES
-from .mistakes import MISTAKES, slowed
+from .mistakes import MISTAKES, slow_by_parts
 from .payoffs import PAYOFFS
 from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "slowed"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "slow_by_parts"]

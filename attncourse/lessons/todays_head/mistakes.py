@@ -131,7 +131,7 @@ class Looking(HeadSteps):
         return _looking(self.d_k, (self.near, self.far))
 
 
-def slowed(omega, factor, trained, turns=None):
+def slow_by_parts(omega, factor, trained, turns=None):
     """Slow pairs by parts: by `factor` those of at most 1 turn in `trained` positions, from 32 on none (Peng 2023)."""
     turns = trained * omega / (2 * np.pi) if turns is None else turns
     keep = np.clip((turns - 1) / 31, 0, 1)
@@ -140,7 +140,7 @@ def slowed(omega, factor, trained, turns=None):
 
 class Slowing(HeadSteps):
     turns = cached_property(lambda s: s.trained * s.omega / (2 * np.pi))
-    slowed = cached_property(lambda s: slowed(s.omega, s.factor, s.trained, s.turns))
+    slowed = cached_property(lambda s: slow_by_parts(s.omega, s.factor, s.trained, s.turns))
 
 
 MISTAKES = (
@@ -454,7 +454,7 @@ MISTAKES = (
         symptom="The model loses the distances that it knows, and still meets angles that it does not.",
         hint="Print your result divided by the frequencies. Is the first entry 1, or the last?",
         then="The first should be 1, the last 1 / factor: exchange keep and 1 - keep.",
-        variants=({"slowed": lambda s: s.omega + s.omega / s.factor - slowed(s.omega, s.factor, s.trained)},),
+        variants=({"slowed": lambda s: s.omega + s.omega / s.factor - slow_by_parts(s.omega, s.factor, s.trained)},),
     ),
     Mistake(
         "radians_for_turns",
