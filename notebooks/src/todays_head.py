@@ -584,7 +584,7 @@ predict.norm_order(guess_norm_order)
 # - **g** every position is 100 too high
 
 # %%
-guess_no_mistake = None  # "a" to "g"
+guess_no_mistake = None  # "a", "b", "c", "d", "e", "f" or "g"
 
 
 # %% jupyter={"source_hidden": true}

@@ -214,7 +214,7 @@ def slowed_pair_by_pair(omega, factor, trained):
         turns = trained * one / (2 * np.pi)
         keep = 1 if turns >= 32 else 0 if turns <= 1 else (turns - 1) / 31
         out.append(one * (keep + (1 - keep) / factor))
-    return out
+    return np.array(out)
 
 
 RIGHT = {
@@ -230,11 +230,8 @@ WRONG = {
         "wrong_end_slowed": [slowed(mixed="omega * (1 - keep) + omega / factor * keep")],
         "radians_for_turns": [slowed("trained * omega"), slowed("trained * omega", "1.0", "32.0")],
         "turns_of_the_new_length": [slowed("trained * factor * omega / (2 * np.pi)")],
-        None: [
-            slowed(mixed="omega"),
-            slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)"),
-            slowed(mixed="omega * keep + omega * factor * (1 - keep)"),
-        ],
+        "nearly_right": [slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)")],
+        None: [slowed(mixed="omega * keep + omega * factor * (1 - keep)")],
     },
     "rope": {
         "pairings_mixed": [
