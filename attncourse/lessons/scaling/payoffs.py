@@ -29,7 +29,7 @@ def keys_in_play(entropy):
     """Draw three rows of weights, each with its count of keys in play by the reader's entropy."""
     weights = softmax(np.array([[lead, *[0.0] * 9] for lead in LEADS]))
     counts = np.exp(entropy(weights))
-    return heatmap(weights, [f"{count:.2f} in play" for count in counts], range(10))
+    return heatmap(weights[:, :2], [f"{count:.2f} in play" for count in counts], ["key 0", "each of nine others"])
 
 
 def variances_by_size(my_scores):
