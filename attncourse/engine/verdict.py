@@ -143,13 +143,18 @@ def _line(text, style=""):
     return f'<div style="{style}margin-top:3px;max-width:40em">{text}</div>' if text else ""
 
 
+_LINE = r"(?<=\bLine \d: )[^\n]+|(?<=\bLine \d\d: )[^\n]+"  # of the reader's code, as run.describe_error quotes it
+
+
 def as_html(text):
     """Return plain words as safe HTML: lines are kept, code is shown as such, sqrt(d_k) as mathematics.
 
     >>> as_html("d_k, np.sqrt(d_k)")
     '<i>d</i><sub>k</sub>, <code>np.sqrt(d_k)</code>'
+    >>> as_html("Line 7: return f(q) @ W_O")
+    'Line 7: <code>return f(q) @ W_O</code>'
     """
-    found = re.split(f"({CODE})", text)
+    found = re.split(f"({_LINE}|{CODE})", text)
     parts = (f"<code>{html.escape(x.strip('`'))}</code>" if i % 2 else maths(x, "html") for i, x in enumerate(found))
     return "".join(parts).replace("\n", "<br>")
 

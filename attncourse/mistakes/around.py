@@ -207,6 +207,8 @@ SHARED = (
             {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
             {"split": lambda s: lambda x: np.stack(np.split(x, s.num_heads, axis=-1))},
             {"merge": lambda s: lambda x: flatten_last(np.swapaxes(x, 0, 1))},
+            {"merge": lambda s: lambda x: np.swapaxes(x, 0, 1).reshape(x.shape[1], -1)},
+            {"merge": lambda s: lambda x: np.concatenate(x, axis=-1)},
         ),
     ),
     Mistake(

@@ -82,7 +82,7 @@ PAYOFFS = {
         "Next: keep it, and poke it yourself.",
     ),
     "sparse_masks": Payoff(
-        "Every token reaches the last one, with at most three looks each.",
+        "Every token reaches the last one, with at most three looks each. Dark are the looks that bring it there.",
         two_looks,
         "Next: texts of several lengths.",
     ),
