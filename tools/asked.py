@@ -28,7 +28,7 @@ ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTI
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
 EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
 WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'
-FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
+FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out, and what it means? Your own answer first.</summary>'
 
 
 def answer_by_clicks(cells, run=None):

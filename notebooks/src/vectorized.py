@@ -100,8 +100,8 @@ print(f"largest difference to the loops: {largest:.12f}")
 # %% [markdown]
 # ## See it · What changes its size with $d_k$
 #
-# Here is the whole call. $W_Q$ makes $Q$ from the tokens $X$; $W_K$ and $W_V$ are not drawn. The row to the left of a
-# score and the column above it make the score, and the output is made in the same way. Click a cell to see how.
+# Here is the whole call. $W_Q$ makes $Q$ from the tokens $X$; $W_K$ and $W_V$ are not drawn. Each score is the
+# row at its left times the column above it, and the output is made in the same way. Click a cell to see how.
 #
 # Unlike in notebook [[start_here]], the slider removes features, and the divisor follows. It keeps the first $d_k$ features of each query
 # and key: *name*, then *female*, then *verb*.
