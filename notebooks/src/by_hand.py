@@ -114,7 +114,7 @@ for word, token in zip(WORDS, x):
     print(f"she · {word:4} =", dot(x[she], token))
 
 # %% [markdown]
-# By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
+# By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart.
 #
 # - **What I look for is not what I am.** A matrix $W_Q$ turns the vector of a word into its **query**: what the word looks for.
 # - **How I am found is not what I give.** Anna is found as a name, and as female. What *she* needs from Anna is *who*. So a
@@ -301,8 +301,9 @@ guess_softmax = None  # "a", "b" or "c"
 predict.softmax_by_hand(guess_softmax)
 
 # %% [markdown]
-# Dividing by the sum fails for the scores -1 and 1, because their sum is 0. **Softmax** first makes each score positive by
-# taking $e^{s_j}$, then divides by the sum:
+# Dividing by the sum fails for the scores -1 and 1, because their sum is 0.
+#
+# **Softmax** first makes each score positive by taking $e^{s_j}$, then divides by the sum:
 #
 # $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}.$$
 #

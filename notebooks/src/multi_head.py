@@ -53,11 +53,13 @@ predict.before_multi_head(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## Nine heads, one vector
 #
-# You know head 1 of layer 24 from notebook [[start_here]]: it finds the name that should come next. It has eight neighbours. Their
-# arrows stand tip to tail, and where the last one ends, *to* leaves the layer. To the right is more *Mary*, upwards is more *John*.
+# You know head 1 of layer 24 from notebook [[start_here]]: it finds the name that should come next. Eight other heads work in the same
+# layer. Their arrows stand tip to tail, and where the last one ends, *to* leaves the layer. To the right is more *Mary*, upwards is more *John*.
 #
-# **Try.** Guess in the picture what head 4 says. Then pick other heads, and switch them off. A dashed ring marks the end of all
-# nine.
+# **Try.** Pick other heads, and switch them off. A dashed ring marks the end of all nine.
+
+# %% [markdown] tags=["predict"]
+# **Predict.** What does head 4 say, the longest arrow? Guess in the picture, then run.
 
 # %%
 found = smollm.recorded("name_arrives")
@@ -72,7 +74,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # Both sentences come in at nearly the same point and leave far apart. In the first, head 1 looks at Mary and adds 12.9 towards
 # *Mary*. Head 4 looks at John, who gives, and takes 21.7 away from *John*. Without head 4 both chains end in the same corner, and
-# in the second sentence the wrong name is ahead.
+# in the second sentence the wrong name is ahead. (Six more layers follow, and the model still writes the right one.)
 #
 # One head brings a name, another takes a name away, and what they bring is added. One row of weights makes one mixture, and can
 # say only one of the two. So a layer has several **heads**, each with its own queries, keys and values, and its own row of
@@ -81,8 +83,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The picture shows two of the 576 numbers of a vector, and at most about a tenth of an arrow's squared length. The two directions
-# are not at right angles (cosine 0.71), because both names are names. What the whole model writes the sums do not say: six more
-# layers follow. Without head 4 it still writes the right name, with 0.87 and 0.84, but the wrong name
+# are not at right angles (cosine 0.71), because both names are names. Without head 4 the model still writes the right name, with 0.87 and 0.84, but the wrong name
 # becomes 20 and 43 times as likely. Without head 1 it writes the right name with 0.87 and 0.81, and the wrong name is no likelier.
 # In each of 80 such sentences head 4 takes most from the name of the giver. Without it that name is ahead of the right one
 # in 18 of them, with it in 2.
@@ -172,7 +173,7 @@ split_and_merge
 #
 # **Goal.** Cut the features of queries, keys or values into heads. *5 minutes, easy.*
 #
-# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as in section 2.
+# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as above.
 
 
 # %%
@@ -255,7 +256,7 @@ tell(output, "saw")
 tell(output, "she")
 
 # %% [markdown]
-# *saw* now has both names, apart. In *who*, where $W_O$ adds them, they nearly cancel. A real layer adds its output to the words.
+# *saw* now has *woman* and *man* in two places. In *who*, where $W_O$ adds them, they nearly cancel. A real layer adds its output to the words.
 # Our six features leave no room for two more, so we look at the output alone.
 #
 # $W_O$ adds one part per head, like the arrows of the first picture. Head $i$ has its own weights $A_i$, columns of $W_V$ and rows
