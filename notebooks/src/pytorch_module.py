@@ -367,7 +367,7 @@ _ = ax.set_axis_off()
 # the letter plus that of the number. The letter that is asked for is the ninth token. Its query must fit the key of the slot with
 # its letter, and the value of that slot must carry the number. It may also look at itself.
 #
-# From the output of the ninth token a last layer, `read`, gives each of the 16 possible answers a rating; the highest wins.
+# From its output a last layer, `read`, rates the 16 possible answers; the highest wins.
 
 
 # %%

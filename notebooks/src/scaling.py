@@ -4,8 +4,8 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *20 minutes.*
 #
-# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query, and
-# those that leave the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query; those
+# beyond the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
 # away, and where to?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
@@ -66,11 +66,11 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times; without the division her row is a little sharper. Three features show no more. So from here on
-# queries and keys are random, as in a head that has learned nothing.
+# She finds Anna both times; undivided her row is a little sharper. Three features show no
+# more. So now queries and keys are random, as in an untrained head.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
-# and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 it ends, the standard deviation
+# and variance 1. Then each product moves the score by about 1, up or down. How far from 0 it ends, the standard deviation
 # says. **Predict.** What is it at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
