@@ -56,7 +56,7 @@ predict.before_scaling(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · How large is a score?
 #
-# In *Anna saw Ben; she*, $d_k$ is 3. Here is the row of *she* without the division and with it.
+# In *Anna saw Ben; she*, $d_k$ is 3. Here is her row without the division and with it.
 
 # %%
 Q, K, V = SENTENCE.project()
