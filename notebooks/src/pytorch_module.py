@@ -265,7 +265,7 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 # The loss grows, and the gradient vanishes, because a weight near 0 or 1 hardly moves with its score (notebook [[scaling]]; the
-# formula is in the *Appendix*). So a fresh head should not be certain of anything, and the division by $\sqrt{d_k}$ sees to that.
+# formula is in the *Appendix*). So a fresh head should not be certain of anything. Where queries and keys have entries of variance 1, the division sees to that.
 
 # %% [markdown] tags=["predict"]
 # ## 5 · *She* learns to look

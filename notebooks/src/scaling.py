@@ -262,7 +262,8 @@ predict.raised_by_a_tenth(guess_raised)
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
 # In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error is called a
-# **gradient**. Where every slope is near 0, hardly any reaches the scores, even if the key that won is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
+# **gradient**. Where every slope is near 0, hardly any reaches the scores, even if the key that won is the wrong one.
+# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
 #
 # ## 3 · What the division takes away
 #
@@ -392,8 +393,8 @@ left = [f"{slope_left(d_k):.2f}" for d_k in d_ks]
 plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *left)])
 
 # %% [markdown]
-# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach nearly all scores of a
+# fresh head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
 # to a tenth at 64. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it elsewhere.
 
 # %% [markdown]
@@ -402,10 +403,10 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # **Typical** is the median over 2000 queries of the mean slope over the keys. With fewer keys the slope is lost at a smaller
 # $d_k$, and with more keys at a larger one (*Appendix*).
 #
-# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the
-# division. On the query it is as large as with it, because each step of the query moves such scores 8 times as far; from
-# $d_k = 128$ on it is smaller, too (*Appendix*). $W_Q$ could also learn the divisor. Gemma 4 divides by 1, after a norm of queries and
-# keys ([source](../REFERENCES.md#heads-of-models)).
+# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the *scores* is more than ten times smaller without the
+# division. On the *query* it is as large as with it, and its mean three times as large, because a step of the query moves such
+# scores 8 times as far (*Appendix*). So this does not show that a head without the division cannot learn; $W_Q$ could learn the
+# divisor. Gemma 4 divides by 1, after a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
 #
 # </details>
 
