@@ -254,7 +254,7 @@ def test_points_come_out_again():
 
 def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
     names = {"np": np, "al": al, "rounded": rounded}
-    for cell in code_between("less_to_keep", "### Break it", "## 4 ·"):
+    for cell in code_between("less_to_keep", "### Break it", "## 5 ·"):
         if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
             exec(cell, names)
     scored = names["scored"]
