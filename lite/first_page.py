@@ -15,6 +15,8 @@ from matplotlib.path import Path as Curve
 from matplotlib.textpath import TextPath
 
 from attnlib.colours import LOOK, token
+from attnlib.svg.ribbon_row import outlines, ribbon_path
+from attnlib.symbols import maths
 from tools.licence import LICENCE
 from tools.links import address
 from tools.page import markdown
@@ -31,7 +33,6 @@ DESCRIPTION = (
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
-SYMBOL = re.compile(r"\b([a-zA-Z])_([a-zA-Z])\b")  # of a question of the series
 # What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
@@ -141,7 +142,7 @@ def parts(entries):
                 "glyph": drawn.read_text("utf-8").strip() if drawn.exists() else '<span class="glyph"></span>',
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
-                "ask": SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", html.escape(notebook.question, quote=False)),
+                "ask": maths(notebook.question, "html"),
                 "minutes": notebook.minutes,
                 "runs_here": notebook.browser,
             }
@@ -207,8 +208,10 @@ def _picture(words, row, said):
         shape = f'<text x="{at:.0f}" y="{y}" font-size="{size}" text-anchor="{anchor}"{style}'
         return f"{shape}>{html.escape(inside)}</text>"
 
-    shapes = ribbons(centres, row, 38, 215)
-    pieces = [f'<path d="{_path(points, 230)}" fill="var(--ribbon)"/>' for points in shapes]
+    pieces = []
+    for j, corners in outlines(centres, row, len(row) - 1, 38, 228):
+        points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
+        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query"})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
     for at, word, share, role in zip(centres, words, row, roles, strict=True):
         pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if share >= 0.05 else ""]
@@ -238,26 +241,10 @@ def card(item, path):
         x = box.x1
     drawn.set_color(token("query-text"))
     axes.plot([x + 14, min(x + 130, 1170)], [528, 528], color=token("next"), linewidth=4)
-    for points in ribbons(centres, item["row"], 50, 320):
+    for _, points in [*outlines(centres, item["row"], len(centres) - 1, 50, 330)][1:]:
         codes = [Curve.MOVETO, *[Curve.CURVE4] * 3, Curve.LINETO, *[Curve.CURVE4] * 3]
         shape = Curve([(x, 490 - y) for x, y in points], codes)
         axes.add_patch(PathPatch(shape, facecolor=token("key"), alpha=0.5, linewidth=0))
     promise = "270 heads of a real model, each to look into: attnlib"
     axes.text(60, 590, promise, size=17, color=token("quiet"), fontproperties=regular)
     figure.savefig(path)
-
-
-def ribbons(centres, row, full, deep):
-    """Yield the ribbons of the last word, as points: (along the sentence, above it). `full` is their width together."""
-    start = centres[-1] - full / 2
-    for j in range(len(centres) - 2, -1, -1):
-        wide, start = row[j] * full, start + row[j + 1] * full
-        reach = (0.19 + 0.81 * (centres[-1] - centres[j]) / (centres[-1] - centres[0])) * deep * 4 / 3
-        inner, left, right = max(0, reach - wide * 4 / 3), centres[j] - wide / 2, centres[j] + wide / 2
-        points = [(start + wide, 0), (start + wide, reach), (left, reach), (left, 0)]
-        yield [*points, (right, 0), (right, inner), (start, inner), (start, 0)]
-
-
-def _path(points, foot):
-    a, b, c, d, e, f, g, h = (f"{x:.1f} {foot - y:.1f}" for x, y in points)
-    return f"M{a}C{b} {c} {d}L{e}C{f} {g} {h}Z"

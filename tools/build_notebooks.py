@@ -64,9 +64,12 @@ def parse_percent(text):
 
 
 def rows():
+    from attnlib.symbols import SYMBOL  # and NumPy with it, which the hook of git must do without
+
     return "\n".join(
-        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {maths} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
         for n in SERIES[1:]
+        for maths in [SYMBOL.sub(r"$\g<0>$", n.question)]
     )
 
 
