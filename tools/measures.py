@@ -60,6 +60,11 @@ def losses(speaker):
     return {name: speaker.loss(text) for name, text in texts.TEXTS.items()}
 
 
+def finds(speaker):
+    """Return what the second judge says: the loss on a second copy, and the share of codes found."""
+    return {"again": found_again(speaker), "codes": codes_found(speaker)[0]}
+
+
 def losses_with_the_cache(speaker):
     """Return them as a text is written: the first 32 tokens at once, then token by token with what is kept."""
     losses_of = {}
@@ -681,7 +686,7 @@ def find_again(speaker):
     rows = []
     for family, name, _, other in ways_to_keep_less(speaker):
         other = other["again"] if isinstance(other, dict) else other
-        rows.append({"family": family, "name": name, "again": found_again(other), "codes": codes_found(other)[0]})
+        rows.append({"family": family, "name": name, **finds(other)})
     return rows
 
 
@@ -755,16 +760,17 @@ def shared_part(speaker):
 
 @store_result
 def scales(speaker):
-    """Return losses in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
+    """Return what both judges say in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
 
-    "float16" are those with scales kept in float16, as bytes are counted; elsewhere scales are not rounded.
+    "float16" are losses with scales kept in float16, as bytes are counted; elsewhere scales are not rounded.
     """
     names, rows = {-1: "token", -2: "feature"}, []
     for b, i, j in product((4, 3, 2), names, names):
-        found = {}
-        for name, kind in (("loss", None), ("float16", np.float16)):
+        ways = []
+        for kind in (None, np.float16):
             keys, values = (partial(rounded, bits=b, axis=axis, dtype=kind) for axis in (i, j))
-            found[name] = losses(speaker.using(attention=attending(keys, values)))
+            ways.append(speaker.using(attention=attending(keys, values)))
+        found = {"loss": losses(ways[0]), **finds(ways[0]), "float16": losses(ways[1])}
         rows.append({"bits": b, "keys": names[i], "values": names[j], **found})
     return rows
 
@@ -804,9 +810,11 @@ def the_latest(query, key):
 
 @store_result
 def few_keys(speaker):
-    """Return losses with the best keys by their scores; and by a guess, with the recall of the eight best on Alice."""
-    counts = (1, 2, 4, 8, 16, 32, 64)
-    rows = [{"best": b, "loss": losses(speaker.using(attention=partial(best_keys, best=b)))} for b in counts]
+    """Return what both judges say of the best keys by their scores; and by a guess, with its recall of eight on Alice."""
+    rows = []
+    for b in (1, 2, 4, 8, 16, 32, 64):
+        other = speaker.using(attention=partial(best_keys, best=b))
+        rows.append({"best": b, "loss": losses(other), **finds(other)})
     guesses = {
         "16 of 64 features": by_features,
         "2 bits": partial(by_bits, apart=False),
@@ -815,9 +823,10 @@ def few_keys(speaker):
     }
     guessed = []
     for name, guess in guesses.items():
-        recalls = []
-        found = losses(speaker.using(attention=guessing(guess, 8, recalls)))
-        guessed.append({"by": name, "recall": np.nanmean(recalls[: speaker.shape.layers]), "loss": found})
+        recalls = []  # of Alice first, layer by layer
+        other = speaker.using(attention=guessing(guess, 8, recalls))
+        found = {"loss": losses(other), **finds(other)}
+        guessed.append({"by": name, "recall": np.nanmean(recalls[: speaker.shape.layers]), **found})
     return {"best": rows, "guessed": guessed}
 
 

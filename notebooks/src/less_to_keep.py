@@ -145,15 +145,17 @@ points = [point | found[point["family"], point["name"]] for point in kept]
 by_name = {(point["family"], point["name"]): point for point in points}
 
 
-def finds(family, name):
-    return found[family, name]["again"], f"{found[family, name]['codes']:.0%}"
+def judges(row):
+    """Return what all judges say, for a row of a table."""
+    nats = row["on" if "on" in row else "loss"].values()
+    return *nats, row["again"], f"{row['codes']:.0%}"
 
 
 def table_of(*ways, tint="Alice"):
     rows = []
     for way in ways:
-        size, nats = f"{by_name[way]['bytes']:,}", by_name[way]["on"].values()
-        rows.append((", ".join(way), size, *nats, *finds(*way)))
+        size = f"{by_name[way]['bytes']:,}"
+        rows.append((", ".join(way), size, *judges(by_name[way])))
     return plot.table(["", "bytes a token", *JUDGES], rows, tint=[tint])
 
 
@@ -280,8 +282,8 @@ scales = smollm.recorded("scales")
 rows = []
 for row in scales:
     name = f"{row['bits']} bits: keys per {row['keys']}, values per {row['values']}"
-    rows.append((name, *row["loss"].values()))
-plot.table(["", *JUDGES[:3]], rows, tint=["Alice"])
+    rows.append((name, *judges(row)))
+plot.table(["", *JUDGES], rows, tint=["Alice"])
 
 # %%
 predict.scale_per_feature(guess_scale)
@@ -554,8 +556,8 @@ def eight(query, key, value, attn_mask=None):
 
 
 judged("the eight best keys", few["best"][3]["loss"], attention=eight)
-rows = [(row["best"], *row["loss"].values()) for row in few["best"]]
-plot.table(["best keys", *JUDGES[:3]], rows, tint=["Alice"])
+rows = [(row["best"], *judges(row)) for row in few["best"]]
+plot.table(["best keys", *JUDGES], rows, tint=["Alice"])
 
 # %% [markdown]
 # 32 of up to 208 keys cost about 0.1 or less. But to find them, each query computes all its scores, so every key is kept, and every
@@ -564,11 +566,11 @@ plot.table(["best keys", *JUDGES[:3]], rows, tint=["Alice"])
 
 # %%
 read = {"16 of 64 features": "a quarter", "the latest": "none"}
-rows = [("the true scores", "all", 1.0, *few["best"][3]["loss"].values())]
+rows = [("the true scores", "all", 1.0, *judges(few["best"][3]))]
 for row in few["guessed"]:
     share = read.get(row["by"], "a sixteenth")
-    rows.append((row["by"], share, row["recall"], *row["loss"].values()))
-names = ["eight keys by", "read of all keys", "recall", *JUDGES[:3]]
+    rows.append((row["by"], share, row["recall"], *judges(row)))
+names = ["eight keys by", "read of all keys", "recall", *JUDGES]
 plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
@@ -648,9 +650,9 @@ for row in sets:
     rows.append((row["name"], which, alice, copy, f"{share:.0%}"))
 if speaker and five not in [row["whole"] for row in sets]:
     other = speaker.using(window=16, sink=1, whole=five)
-    judges = other.loss(smollm.TEXTS["alice"]), smollm.found_again(other)
+    both = other.loss(smollm.TEXTS["alice"]), smollm.found_again(other)
     share = f"{smollm.codes_found(other)[0]:.0%}"
-    rows.append(("yours", ", ".join(map(str, five)), *judges, share))
+    rows.append(("yours", ", ".join(map(str, five)), *both, share))
 names = ["the whole text in", "layers", "Alice", "second copy", "codes found"]
 plot.table(names, rows, tint=["second copy"])
 
