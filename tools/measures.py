@@ -810,7 +810,7 @@ def the_latest(query, key):
 
 @store_result
 def few_keys(speaker):
-    """Return what both judges say of the best keys by their scores; and by a guess, with its recall of eight on Alice."""
+    """Return what both judges say of the best keys; and of eight by a guess, with its recall on Alice."""
     rows = []
     for b in (1, 2, 4, 8, 16, 32, 64):
         other = speaker.using(attention=partial(best_keys, best=b))

@@ -168,7 +168,7 @@ EXERCISES = (
             "If lost(layer) returns narrowed([layer])[1], sorted(range(1, 31), key=lost) ends with the dearest.",
         ),
         probes=_models(),
-        **step_options("chosen", "narrowed at_most", of=Layers),
+        **step_options("kept_whole", "narrowed at_most", of=Layers),
         judge=judge_layers,
     ),
     MemoryBounded(

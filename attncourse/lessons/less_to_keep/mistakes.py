@@ -246,7 +246,7 @@ MISTAKES = (
         symptom="Models that learn with it are built so. This one has learned without, and finds where it finds.",
         hint="Does your choice change if `narrowed` says something else?",
         then="It should: rank the layers by what narrowed([layer]) says of each.",
-        variants=tuple({"chosen": lambda s, first=first: range(first, 31, 6)} for first in (6, 1, 5)),
+        variants=tuple({"kept_whole": lambda s, first=first: range(first, 31, 6)} for first in (6, 1, 5)),
     ),
     Mistake(
         "first_layers",
@@ -254,7 +254,7 @@ MISTAKES = (
         symptom="What is found again is mostly found further up.",
         hint="Does your choice change if `narrowed` says something else?",
         then="It should: rank the layers by what narrowed([layer]) says of each.",
-        variants=({"chosen": lambda s: range(1, s.at_most + 1)}, {"chosen": lambda s: range(1, 6)}),
+        variants=({"kept_whole": lambda s: range(1, s.at_most + 1)}, {"kept_whole": lambda s: range(1, 6)}),
     ),
     Mistake(
         "largest_sinks",
@@ -262,7 +262,7 @@ MISTAKES = (
         symptom="Heads that find something park there while they wait, but others park there, too.",
         hint="What does a layer lose that looks at the first token, if it may always see the first token?",
         then="Nothing. Ask narrowed([layer]) what each layer loses.",
-        variants=({"chosen": lambda s: SINKS[: s.at_most]}, {"chosen": lambda s: SINKS}),
+        variants=({"kept_whole": lambda s: SINKS[: s.at_most]}, {"kept_whole": lambda s: SINKS}),
     ),
     Mistake(
         "least_missed",

@@ -91,7 +91,7 @@ class Layers(Steps):
     judge = 1  # 0: the next word, 1: what is found
     lost = cached_property(lambda s: np.array([s.narrowed([i])[s.judge] for i in range(1, LAYERS + 1)]))
     ranked = cached_property(lambda s: 1 + np.argsort(-s.lost, kind="stable"))
-    chosen = cached_property(lambda s: s.ranked[: s.at_most])
+    kept_whole = cached_property(lambda s: s.ranked[: s.at_most])
 
 
 def judge_layers(result, narrowed, at_most=5):
@@ -104,7 +104,7 @@ def judge_layers(result, narrowed, at_most=5):
     told = f"You keep the whole text in {', '.join(f'{i:.0f}' for i in sorted(kept)) or 'no layer'}."
     if not kept <= every:
         return None, f"{told} Layers are counted from 1 to {LAYERS}."
-    best = Layers(narrowed=narrowed, at_most=at_most).chosen.tolist()
+    best = Layers(narrowed=narrowed, at_most=at_most).kept_whole.tolist()
     (word, found), (_, least) = (narrowed(every - {*chosen}) for chosen in (kept, best))
     if found <= least + 1e-9:
         return RIGHT, ""
