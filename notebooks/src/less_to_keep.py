@@ -1,11 +1,11 @@
 # %% [markdown]
 # # [[less_to_keep]] · Less to keep
 #
-# **Question.** What must a model keep of a text, and what does it cost to keep less? *40 minutes. It needs no torch.*
+# **Question.** What must a model keep of a text, and what does it cost to keep less? *45 minutes. It needs no torch.*
 #
-# The model of notebook [[it_speaks]] keeps 23,040 bytes of each token, in 16 bits. Here you keep less: **fewer bits**, **fewer
-# keys**, **fewer layers**, **fewer numbers**. Each way is a function of a few lines that you hand to the model, and two judges
-# say what it costs.
+# Of each token the model of notebook [[it_speaks]] keeps 2 · 30 · 3 · 64 numbers: 23,040 bytes, in 16 bits. Here you keep less:
+# **fewer bits**, **fewer keys**, **fewer layers**, **fewer numbers**. Each way is a short function that you hand to the model,
+# and two judges say what it costs.
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
@@ -85,7 +85,7 @@ plot.table(names, list(zip(timed["tokens"], *ratios)))
 
 # %% [markdown]
 # About seven times. A pass brings all weights from memory, 538 MB, for one token or for many. So servers write 64 texts at once,
-# a token of each in a pass, and share the weights. What is kept of a text is not shared:
+# and share the weights. What is kept of a text is not shared:
 
 # %%
 kept, weights = 4096 * 23_040, 2 * timed["numbers"]  # bytes, 2 for each number
@@ -238,7 +238,7 @@ verdict
 # %% [markdown]
 # ### It speaks in few bits
 #
-# Now every key and every value goes through your function before a query sees it.
+# Now each key and value goes through your function before a query sees it.
 
 # %%
 few_bits = my_rounded if verdict.passed else rounded  # ours, until yours is right
@@ -282,14 +282,15 @@ predict.scale_per_feature(guess_scale)
 
 # %% [markdown]
 # In 3 and 2 bits keys per feature and values per token are best on all three texts, as in larger models ([Liu et al.
-# 2024](../REFERENCES.md#liu-2024)). SCALES A stripe is a reason: a feature that is far from 0 in every token makes the range of
-# each token wide, so all other features get wide steps.
+# 2024](../REFERENCES.md#liu-2024)). A second copy agrees, and below 4 bits hardly a code is found. A stripe is a reason: a
+# feature that is far from 0 in every token makes the range of each token wide, so all other features get wide steps.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In 4 bits the ways lie close together. Scales stored in 16 bits move a loss by up to 0.11 in 4 bits, 0.20 in 3, and more than 1
-# in 2 (*Appendix*); what is said of 3 and 2 bits holds with both.
+# In 4 bits the ways lie close together. Rounding is chaotic: scales stored in 16 bits move a loss by up to 0.05 in 4 bits, 0.40
+# in 3, and more than 1 in 2 (*Appendix*), and another processor moves it about as much. What is said of 3 and 2 bits held each
+# time.
 #
 # </details>
 
@@ -352,7 +353,7 @@ judged("values", losses["values' share away"], attention=poorer)
 # %% [markdown]
 # Bars are weights with the keys that are kept, and ticks those with whole keys. **Try.** Take away what all keys share: the
 # stripes go, and no weight moves. Bring it back, and go down to 2 bits: *had* looked at *she*, and where does it look now? Then
-# take it away again, or give each feature a scale of its own.
+# give each feature a scale of its own.
 
 # %% tags=["slide"] says="Here are the keys"
 live.keys_map(K, Q, tokens=words, row=27)
@@ -439,8 +440,7 @@ for bits in (4, 3, 2):
 # ### Break it · A stripe in all keys
 #
 # One random key equals the query, the **needle** of notebook [[long_texts]], among 15 others. A rounded key is off by up to half
-# a step in each feature. A score adds $d_k$ such errors of either sign: their sum grows like $\sqrt{d_k}$, and the division takes
-# that back.
+# a step in each feature. Errors of either sign add up like $\sqrt{d_k}$, and the division takes that back.
 #
 # **Try.** Set *bits* to 2 and go through $d_k$: does the needle suffer more if keys are wide? Then give all keys a *stripe*: one
 # feature that lies 10 or 30 above 0.
@@ -545,8 +545,8 @@ rows = [(row["best"], *judges(row)) for row in few["best"]]
 plot.table(["best keys", *JUDGES], rows, tint=["Alice"])
 
 # %% [markdown]
-# BEST But to find them, each query computes all its scores, so every key is kept and read. So guess the scores first, and compute
-# true ones for the winners alone:
+# 32 of up to 208 keys cost about 0.1 or less, and find 85 % of the codes. But to choose them, each query computes all its scores,
+# so every key is kept and read. So guess the scores first, and compute true ones for the winners alone:
 
 # %%
 read = {"16 of 64 features": "a quarter", "the latest": "none"}
@@ -559,7 +559,8 @@ plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
 # *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query
-# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). GUESSED A guess from keys in 2 bits is spoiled by the stripes.
+# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes near the true eight before both judges. A guess from
+# keys in 2 bits is spoiled by the stripes.
 
 # %% [markdown]
 # ## 6 · Fewer layers
@@ -666,7 +667,7 @@ predict.three_narrowed(guess_three)
 #
 # $$q\,(c\,W_{UK})^T = (q\,W_{UK}^T)\,c^T \qquad\qquad w\,(c\,W_{UV}) = (w\,c)\,W_{UV}$$
 #
-# Here $w$ is a row of weights. The matrices are **absorbed** into the query and the output, and queries meet latents.
+# Here $w$ is a row of weights. The matrices are **absorbed** into query and output.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[latent_attention]] · A latent
@@ -674,8 +675,8 @@ predict.three_narrowed(guess_three)
 # **Goal.** Attend to keys and values that are never made. *10 minutes, hard.*
 #
 # `my_latent_attention(query, latent, W_UK, W_UV, attn_mask=None)`: query $(..., n_q, d_k)$, latent $(n_k, r)$, $W_{UK}$ $(..., r,
-# d_k)$, $W_{UV}$ $(..., r, d_v)$; axes in front are heads. Return what attention to `latent @ W_UK` and `latent @ W_UV` gives.
-# The check also looks at your memory: no key and no value may be made.
+# d_k)$, $W_{UV}$ $(..., r, d_v)$; axes in front are heads. Return what attention to `latent @ W_UK` and `latent @ W_UV` gives. No
+# key and no value may be made.
 
 
 # %%
@@ -722,8 +723,8 @@ print("this model with its latents rotated:", end="")
 print("".join(f"  {text.capitalize()} {loss:.2f}" for text, loss in rotated.items()))
 
 # %% [markdown]
-# That is another model. So DeepSeek's models keep a second part beside the latent: a key of 64 features, shared by all heads,
-# which is rotated. A score is the sum of both parts. With 2 bytes a number ([DeepSeek-V3](../REFERENCES.md#deepseek-v3)):
+# That is another model. So DeepSeek's models keep a rotated key of 64 features beside the latent, shared by all heads, and a
+# score is the sum of both parts. With 2 bytes a number ([DeepSeek-V3](../REFERENCES.md#deepseek-v3)):
 
 # %%
 heads, deep, latent, turned = 128, 61, 512, 64  # DeepSeek-V3
@@ -816,9 +817,8 @@ if speaker:
 #
 # Bytes are those of *Alice* with all its 208 tokens, and two numbers of 16 bits for each scale; in a longer text windows and
 # groups cost fewer. Second copies differ by chance, too: keys without stripes, in 3 bits, read this one as the whole does, and
-# find half as many codes. Scales per feature, but for groups, know the whole text in advance. Rounding is simulated. What is said
-# of 3 bits, windows and latents holds on a German text and on JSON; on nine lines of Dante the constant of the prose made 3 bits
-# worse. Larger models may bear other losses.
+# find half as many codes.  Rounding is simulated. What is said of 3 bits, windows and latents holds on a German text and on JSON;
+# on nine lines of Dante the constant of the prose made 3 bits worse. Larger models may bear other losses.
 #
 # </details>
 
@@ -829,8 +829,8 @@ if speaker:
 #    `smollm.TEXTS["alice"]`, and how many bytes?
 #
 # **Remember.** The next word hardly sees whether anything is found again, so judge a saving twice. Softmax does not see what all
-# keys share. In few bits keys want a scale per feature, values one per token. A window finds nothing outside; guessed scores save
-# reading. A few layers find, and need the whole text. A latent is one vector for all heads.
+# keys share. In few bits keys want a scale per feature, values one per token. A window finds nothing outside. A few layers find,
+# and need the whole text. A latent is one vector for all heads.
 #
 # Next: [[[casebook]], the casebook]([[casebook.ipynb]]), to look things up.
 

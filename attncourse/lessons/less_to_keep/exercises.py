@@ -74,11 +74,11 @@ def _models():
         lost, words = 0.02 * rng.random((2, 31))  # by the number of a layer: a share of what is found, and nats
         lost[finding], words[dear] = (0.7, 0.6, 0.5, 0.4, 0.3), 0.1 + 0.01 * np.array(dear)
 
-        def narrowed(layers):
+        def judge(layers):
             layers = sorted({int(i) for i in layers})
             return 3.3 + float(words[layers].sum()), 3.2 - 3 * float(np.prod(1 - lost[layers]))
 
-        return narrowed
+        return judge
 
     late = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26])
     early = model([11, 4, 7, 13, 28], [2, 14, 16, 20, 29])
