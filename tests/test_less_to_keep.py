@@ -106,10 +106,14 @@ def test_what_the_text_says_of_fewer_bits():
         ]
         for bits in (4, 3, 2)
     }
-    assert max(off[4]) < 0.11 and 0.2 < max(off[3]) < 0.205 and max(off[2]) > 1
+    assert f"{max(off[4]):.2f} {max(off[3]):.2f}" == "0.05 0.40" and max(off[2]) > 1
+    for bits in (3, 2):  # the second copy agrees, and hardly a code is found
+        rows = {name: row for name, row in scales.items() if name[0] == bits}
+        assert min(rows, key=lambda name: rows[name]["again"]) == (bits, "feature", "token")
+        assert max(row["codes"] for row in rows.values()) < 0.18 < 0.5 <= scales[4, "token", "token"]["codes"]
     for bits in ("4 bits", "3 bits", "2 bits"):
         assert (losses(FEATURE, bits) < losses(APART, bits)).all()
-    assert (losses(GROUPS, "4 bits") - whole < 0.03).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 3 < 23_040
+    assert (losses(GROUPS, "4 bits") - whole < 0.04).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 3 < 23_040
     for bits in ("3 bits", "2 bits"):
         assert (losses(APART, bits) < losses(TOKEN, bits)).all()
         assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()
@@ -120,6 +124,10 @@ def test_what_the_text_says_of_fewer_keys_and_numbers():
     best = {row["best"]: np.array([*row["loss"].values()]) for row in found["best"]}
     assert (best[32] - losses("everything", "16 bits") < 0.11).all()
     guessed = {row["by"]: (row["recall"], np.array([*row["loss"].values()])) for row in found["guessed"]}
+    codes = {row.get("best", row.get("by")): row["codes"] for row in found["best"] + found["guessed"]}
+    again = {row.get("best", row.get("by")): row["again"] for row in found["best"] + found["guessed"]}
+    assert codes[32] == 0.85 and codes[8] - codes["16 of 64 features"] < 0.03 < 0.1 > codes["2 bits"]
+    assert again["16 of 64 features"] < again[8] < again["2 bits"] - 1
     plain, apart = guessed["2 bits"], guessed["2 bits, without what keys share"]
     assert plain[0] < apart[0] - 0.1 and (plain[1] > apart[1]).all()
     assert (guessed["16 of 64 features"][1] - best[8] < 0.2).all() and guessed["the latest"][0] < 0.2
@@ -205,7 +213,8 @@ def test_copies_side_by_side_are_read_in_a_window_as_in_the_whole_text_and_sets_
         FOUND["everything", "5 layers, else 16 tokens"]["again"], abs=0.01
     )
     assert smollm.codes_found(narrow)[0] == pytest.approx(0.4, abs=0.03)
-    assert smollm.narrow_layers(speaker)([18, 24])[1] > 0.5
+    alone = smollm.recorded("layers")["alone"]
+    assert smollm.narrow_layers(speaker)([18, 24])[1] > max(alone[17][1], alone[23][1]) + 0.03
 
 
 def test_bytes_are_those_of_the_formula_in_16_bits():
@@ -233,7 +242,7 @@ def test_had_looks_at_she_until_two_bits_share_a_scale_with_the_stripes():
 @pytest.mark.slow
 @needs_model
 def test_points_come_out_again():
-    """Within 0.03: on another processor a number may be rounded to the other side."""
+    """Within 0.1: a number that another processor rounds to the other side moves those after it, too."""
     speaker = smollm.load(bar=iter)
     bits = partial(rounded, bits=3)
     fresh = {
@@ -247,7 +256,7 @@ def test_points_come_out_again():
         ),
     }
     for name, other in fresh.items():
-        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.03), name
+        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.1), name
     found = measures.some_keys(speaker)
     assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
 

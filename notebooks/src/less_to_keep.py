@@ -791,7 +791,7 @@ def price(name, size, **functions):
 live.price([*points, *MINE_TOO])
 
 # %% [markdown]
-# Fewer bits buy most for both judges: keys in groups, in 4 bits, take less than a third of the bytes, cost 0.03 or less on each
+# Fewer bits buy most for both judges: keys in groups, in 4 bits, take less than a third of the bytes, cost 0.04 or less on each
 # text, and find 88 % of the codes.
 #
 # Over windows the judges part: those of 16 and 32 tokens with the first one stand in the band of the next word, and find no code.
