@@ -112,7 +112,7 @@ for texts in (1, 64):
 #
 # The next token seldom needs what stands far back. So a second judge asks what is **found again**. The model reads 40 tokens of
 # the prose, 120 of *Alice*, and the 40 once more: the loss on this **second copy** counts. And it reads eight lines like *The
-# code of Anna is 2860*, and is asked for them in another order. A code is found if each digit is its first choice.
+# code of Anna is 2860*, and is asked for them in another order. A code is found if each digit is the model's first choice.
 
 # %%
 MINE = ""  # with the model: a text of your own, of fifty words or more
@@ -282,7 +282,7 @@ predict.scale_per_feature(guess_scale)
 
 # %% [markdown]
 # In 3 and 2 bits keys per feature and values per token are best on all three texts, as in larger models ([Liu et al.
-# 2024](../REFERENCES.md#liu-2024)). A second copy agrees, and below 4 bits hardly a code is found. A stripe is a reason: a
+# 2024](../REFERENCES.md#liu-2024)). The second judge agrees about keys; about values it wavers, and below 4 bits at most a fifth of the codes is found. A stripe is a reason: a
 # feature that is far from 0 in every token makes the range of each token wide, so all other features get wide steps.
 
 # %% [markdown]
@@ -559,7 +559,7 @@ plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
 # *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query
-# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes near the true eight before both judges. A guess from
+# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes nearest to the true eight before both judges. A guess from
 # keys in 2 bits is spoiled by the stripes.
 
 # %% [markdown]
