@@ -172,8 +172,8 @@ def matrix_around(array, index):
 
 
 def number(x):
-    """Write a number with four digits, the same on every machine."""
-    return f"{float(x):.4g}" if np.isfinite(x) else str(float(x))
+    """Write a number with four digits, the same on every machine; what a large score leaves of a weight is 0."""
+    return f"{0.0 if abs(x) < 1e-15 else float(x):.4g}" if np.isfinite(x) else str(float(x))
 
 
 def _heatmap(title, array, other, axes, limits):
