@@ -188,6 +188,7 @@ def test_what_the_text_says_of_fewer_layers():
     stored = smollm.recorded("layers")
     sets = {row["name"]: (row["whole"], *row["judged"]) for row in stored["sets"]}
     whole, three, first = (sets[name] for name in ("all 30", "all but 18, 19, 24", "all but 1, 2, 3"))
+    assert [sets[name][3] for name in ("all but 19", "all but 18, 24")] == [0.05, 0.8]
     assert three[3] == 0 and f"{three[1] - whole[1]:.2f}" == "0.07" and first[1] > three[1] and first[3] > 0.8
     for name in ("none", "every sixth", "the first five", "most missed by the next word"):
         assert sets[name][3] == 0
@@ -220,6 +221,17 @@ def test_copies_side_by_side_are_read_in_a_window_as_in_the_whole_text_and_sets_
     assert smollm.codes_found(narrow)[0] == pytest.approx(0.4, abs=0.03)
     alone = smollm.recorded("layers")["alone"]
     assert smollm.narrow_layers(speaker)([18, 24])[1] > max(alone[17][1], alone[23][1]) + 0.03
+
+
+@pytest.mark.slow
+@needs_model
+def test_on_other_lists_bits_find_as_the_whole_and_latents_half_as_much():
+    speaker = smollm.load(bar=iter)
+    bases = [basis[:, :192] for basis in measures.bases_of_texts(speaker)]
+    ways = [speaker, speaker.using(attention=measures.waiting(4)), measures.with_bases(speaker, bases)]
+    ways.append(speaker.using(window=64, sink=1))
+    whole, bits, latents, window = (smollm.codes_found(other, range(5, 10))[0] for other in ways)
+    assert window == 0 and bits > whole - 0.1 and latents == pytest.approx(whole / 2, abs=0.11), latents
 
 
 def test_bytes_are_those_of_the_formula_in_16_bits():

@@ -36,10 +36,10 @@ def list_codes(speaker, seed, between=texts.PROSE):
     return tokens, places
 
 
-def codes_found(speaker, lists=LISTS):
+def codes_found(speaker, lists=range(LISTS)):
     """Return the share of codes whose four digits are the model's first choices, and the mean surprise at a digit."""
     found, nats = [], []
-    for seed in range(lists):
+    for seed in lists:
         tokens, places = list_codes(speaker, seed)
         x, _ = speaker(tokens)
         for place in places:

@@ -238,7 +238,7 @@ verdict
 # %% [markdown]
 # ### It speaks in few bits
 #
-# Now each key and value goes through your function before a query sees it.
+# Now each key and value goes through your function first.
 
 # %%
 few_bits = my_rounded if verdict.passed else rounded  # ours, until yours is right
@@ -259,8 +259,7 @@ for point in points[1:5]:  # a scale per token
 
 # %% [markdown] tags=["predict"]
 # At 8 bits nothing is lost, and at 2 bits everything. In between it matters which numbers share a scale: the features of one
-# token, or one feature of all tokens. Think of the stripes. **Predict.** In 3 bits, who is better off with a scale for each
-# *feature*?
+# token, or one feature of all tokens.  **Predict.** In 3 bits, who is better off with a scale for each *feature*?
 #
 # - **a** keys
 # - **b** values
@@ -282,8 +281,9 @@ predict.scale_per_feature(guess_scale)
 
 # %% [markdown]
 # In 3 and 2 bits keys per feature and values per token are best on all three texts, as in larger models ([Liu et al.
-# 2024](../REFERENCES.md#liu-2024)). The second judge agrees about keys; about values it wavers, and below 4 bits at most a fifth of the codes is found. A stripe is a reason: a
-# feature that is far from 0 in every token makes the range of each token wide, so all other features get wide steps.
+# 2024](../REFERENCES.md#liu-2024)). The second judge agrees about keys; about values it wavers, and below 4 bits at most a fifth
+# of the codes is found. A stripe is a reason: a feature that is far from 0 in every token makes the range of each token wide, so
+# all other features get wide steps.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -297,7 +297,7 @@ predict.scale_per_feature(guess_scale)
 # %% [markdown]
 # ## 4 · What all keys share
 #
-# Take the mean of a head's keys over all tokens. How much of the keys' size is it?
+# How much of a head's keys is their mean over all tokens?
 
 # %%
 print(f"keys:   {part['keys']:.2f} of the mean square is the same in every token")
@@ -359,8 +359,8 @@ judged("values", losses["values' share away"], attention=poorer)
 live.keys_map(K, Q, tokens=words, row=27)
 
 # %% [markdown]
-# A mean over all tokens needs tokens that have not come yet. But any constant may go. What the keys of the *prose* share takes
-# away nearly as much of the keys of *Alice*:
+# The mean needs tokens that have not come yet. But any constant may go, and what the keys of the *prose* share takes away nearly
+# as much:
 
 # %%
 other = part["keys, from the prose"]
@@ -559,8 +559,8 @@ plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
 # *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query
-# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes nearest to the true eight before both judges. A guess from
-# keys in 2 bits is spoiled by the stripes.
+# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes nearest to the true eight before both judges. A guess
+# from keys in 2 bits is spoiled by the stripes.
 
 # %% [markdown]
 # ## 6 · Fewer layers
@@ -643,9 +643,9 @@ plot.table(names, rows, tint=["second copy"])
 predict.three_narrowed(guess_three)
 
 # %% [markdown]
-# Three narrow layers of thirty, and no code is found; *Alice* costs 0.07. With 1, 2 and 3 in their place *Alice* costs more, and
-# nearly all is found. The five that the codes miss most keep 40 % of them, for a quarter of the bytes; the five that the next
-# word misses most, nothing.
+# Three narrow layers of thirty, and no code is found; *Alice* costs 0.07. Narrow layer 19 alone, and 5 % are left; 18 and 24
+# without it, and 80 % are. With 1, 2 and 3 *Alice* costs more, and nearly all is found. The five that the codes miss most keep 40
+# % of them; the five that the next word misses most, nothing.
 #
 # [Gemma 3](../REFERENCES.md#heads-of-models) was trained with five narrow layers of six, so every sixth serves it. This model
 # finds where it learned to find.
@@ -770,7 +770,7 @@ predict.whose_directions(guess_directions)
 # %% [markdown]
 # ## 8 · What does a byte buy?
 #
-# Each point is one way: to the left it keeps less, and further down it loses less. Click a point, and read what the model writes.
+# Each point is one way: further left it keeps less, further down it loses less. Click a point, and read what the model writes.
 # The band joins the ways that no other beats in both. **Try.** Which will leave the band if the other judge speaks? Guess, then
 # move *judge* to *found again*.
 
@@ -795,8 +795,8 @@ live.price([*points, *MINE_TOO])
 # text, and find 88 % of the codes.
 #
 # Over windows the judges part: those of 16 and 32 tokens with the first one stand in the band of the next word, and find no code.
-# Nor do groups in 2 bits. Latents of other texts, at rank 192, lose 0.47 on *Alice*, and still find 72 %. Five whole layers find
-# 40 % for 5,409 bytes, groups in 3 bits 65 % for 6,065. Best keys save reading, not keeping.
+# Latents of other texts, at rank 192, lose 0.47 on *Alice*, and still find 72 %. Five whole layers find 40 % for 5,409 bytes,
+# groups in 3 bits 65 % for 6,065.
 #
 # With the model, add a point of your own:
 
@@ -817,8 +817,9 @@ if speaker:
 #
 # Bytes are those of *Alice* with all its 208 tokens, and two numbers of 16 bits for each scale; in a longer text windows and
 # groups cost fewer. Second copies differ by chance, too: keys without stripes, in 3 bits, read this one as the whole does, and
-# find half as many codes.  Rounding is simulated. What is said of 3 bits, windows and latents holds on a German text and on JSON;
-# on nine lines of Dante the constant of the prose made 3 bits worse. Larger models may bear other losses.
+# find half as many codes.  Rounding is simulated. What the next word says of 3 bits, windows and latents holds on a German text
+# and on JSON; on nine lines of Dante the constant of the prose made 3 bits worse. On five other lists latents at rank 192 find
+# half as many codes as the whole. Larger models may differ.
 #
 # </details>
 
@@ -837,7 +838,7 @@ if speaker:
 # %% [markdown]
 # ## Appendix: checks
 #
-# By how much a loss moves if scales are stored in 16 bits, in the rows of section 3:
+# By how much scales in 16 bits move a loss of section 3:
 
 # %%
 for bits in (4, 3, 2):

@@ -19,9 +19,9 @@ QUESTIONS = (
         c="Values have hardly any stripes. In 3 bits a scale for each feature costs them on all three texts.",
     ),
     Question("three_narrowed", right="c", tempting="a").because(
-        a="These three find. What they do not see, no later layer learns.",
-        b="Not even that: these three find, and the other 27 have nothing to find with.",
-        c="Three of thirty undo it, and Alice hardly costs more.",
+        a="Without what these three see, none is found. Narrow layer 19 alone, and 5 % are.",
+        b="Not even that: none. Narrow layer 19 alone, and 5 % are found.",
+        c="Three of thirty undo it, most of all layer 19, and Alice hardly costs more.",
     ),
     Question("whose_directions", right="b", tempting="c").because(
         a="They are not the same: a matrix may stretch directions into which no token ever points.",
