@@ -3,7 +3,7 @@
 // ?name=, course= and date= stand on the cover, and ?slides=1-9,12,11 shows these slides in this order.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, TABLE = 1.8, TEXT = 1.4, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
+const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
 // The window of the speaker gets it with the notes, which have half of it; the rest is as reveal.js has it.
@@ -28,11 +28,19 @@ function whole(body, picture) {
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
   const words = picture.querySelector(":scope > p, :scope > ul");
-  for (let zoom = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST; zoom > SMALLEST; zoom -= STEP) {
-    picture.style.zoom = zoom;
-    if (whole(body, picture)) return zoom;
+  const most = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST;
+  const fits = (step) => {
+    picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
+    return whole(body, picture);
+  };
+  let low = 0, high = Math.round((most - SMALLEST) / STEP);
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
   }
-  return SMALLEST;
+  fits(low);
+  return +picture.style.zoom;
 }
 
 // An x in a picture is 13 pixels high, of 768 of the slide, or as high as all words of its kind have room for. A plate
@@ -177,16 +185,21 @@ function gather(body, picture) {
 }
 
 function fit(section) {
-  section.classList.remove("beside");
   const body = section.querySelector(".body");
-  const picture = section.querySelector(".picture");
-  if (!picture) return;
+  const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
+  if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
   for (const { style } of picture.children) style.width = "";
-  const below = zoom(body, picture);
-  section.classList.toggle("beside", !!body.querySelector(".says, .question"));
-  if (section.matches(".beside") && zoom(body, picture) <= 1.1 * below) {
+  const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1;
+  for (const how of ["", "dense", "dense tight"]) {
+    for (const name of ["dense", "tight"]) section.classList.toggle(name, how.includes(name));
     section.classList.remove("beside");
-    picture.style.zoom = below;
+    const below = zoom(body, picture);
+    section.classList.toggle("beside", !!body.querySelector(".says, .question"));
+    if (section.matches(".beside") && zoom(body, picture) <= 1.1 * below) {
+      section.classList.remove("beside");
+      picture.style.zoom = below;
+    }
+    if (picture.style.zoom >= least && whole(body, picture)) break;
   }
   gather(body, picture);
 }
@@ -202,6 +215,7 @@ function lay() {
   width = WIDTHS[ratio()];
   const slides = root.querySelector(".slides");
   slides.style.width = width + "px";
+  root.classList.toggle("narrow", width === WIDTHS["4:3"]);
   measure(document.querySelectorAll(".slides > section"));
   if (Reveal.isReady()) Reveal.configure({ width });
 }
@@ -214,7 +228,7 @@ const listed = (list, all) =>
   });
 
 window.addEventListener("load", async () => {
-  await window.attnlib;
+  await Promise.all([window.attnlib, window.deckFonts]);
   const about = ["name", "course", "date"].map((key) => asked.get(key)).filter(Boolean);
   document.getElementById("about").textContent = about.join(" · ");
   // A view that comes again has the answer that was given at the beginning, and until then its first one.

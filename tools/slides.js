@@ -85,7 +85,7 @@ function place(block) {
 }
 
 window.addEventListener("load", async () => {
-  await window.attnlib;
+  await Promise.all([window.attnlib, window.deckFonts]);
   for (const img of document.images) {
     const larger = Math.min(LARGER, 970 / img.naturalWidth, 600 / img.naturalHeight);
     img.style.width = Math.floor(img.naturalWidth * larger) + "px";
