@@ -249,7 +249,7 @@ def why_divide(rng):
     d_k = one_of(rng, 16, 25, 36, 49, 64, 81, 100, 144)
     root = int(d_k**0.5)
     asked = (
-        f"The entries of queries and keys are independent, with mean 0 and variance 1, and d_k = {d_k}. What is the "
+        f"Queries and keys have {d_k} entries each, all independent, with mean 0 and variance 1. What is the "
         "standard deviation of a score before the division? What happens to the weights without it, and to the "
         "gradient?"
     )

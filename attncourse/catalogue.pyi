@@ -102,7 +102,6 @@ class Predict:
     zero_after: Question
     equal_sizes: Question
     reshape: Question
-    two_heads: Question
     head_divisor: Question
     pale: Question
     sums: Question
@@ -113,9 +112,9 @@ class Predict:
     dropout_rows: Question
     no_positions: Question
     pale_diagonal: Question
+    two_heads: Question
     one_layer: Question
     patching: Question
-    by_hand: Question
     named_head: Question
     parking: Question
     one_word_turned: Question

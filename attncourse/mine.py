@@ -33,7 +33,8 @@ from .titles import TITLES, heading
 
 SECONDS = 60  # for a fresh Python that imports torch and checks a module on a slow machine
 ALONE = "Fix: let the function define or import what it uses, or make it an argument."
-KEPT = {exercise.kept.name: exercise for exercise in EXERCISES.values() if exercise.kept}
+ALL_KEPT = [exercise for exercise in EXERCISES.values() if exercise.kept]
+KEPT = {exercise.kept.name: exercise for exercise in ALL_KEPT}  # of two with one name the later, grown from the earlier
 
 
 class Note(str):
@@ -59,7 +60,7 @@ def keep(answer):
         return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
     exercise = EXERCISES.get(name)  # none of an exercise that the clinic judges
     if not (exercise and exercise.kept):
-        used = ", ".join(other.heading for other in KEPT.values())
+        used = ", ".join(other.heading for other in ALL_KEPT)
         return Note(f"Nothing is kept: no later notebook uses {heading(name)}. Those that are used again: {used}.")
     try:
         text = source_with_needs(answer, exercise)
@@ -68,6 +69,9 @@ def keep(answer):
     where = right_answers.folder()
     if where is None:
         return Note(f"No notebooks stand here to keep it beside. To use it in another one, paste this there:\n\n{text}")
+    grown, target = KEPT[exercise.kept.name], where / f"{exercise.kept.name}.py"
+    if grown is not exercise and _holds(target, grown):
+        return Note(f"Nothing is kept: {_short_path(target)} holds {grown.heading}, which has grown from this.")
     try:
         where.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=where, prefix=".") as trial:
@@ -76,11 +80,14 @@ def keep(answer):
             if problem := wrong_elsewhere(path, exercise):
                 return Note(f"Nothing is kept: in a fresh Python {problem}")
             changed = _changes(where, exercise.kept, text)
-            target, aside = where / path.name, _put_aside(where / path.name, text)
+            aside = _put_aside(target, text)
             path.replace(target)
     except OSError as error:
         return Note(f"Nothing is kept: {error}. Fix: make the folder {where} writable.")
-    older = f" The one before is {aside.name} now." if aside else ""
+    roots = [
+        f"It has grown from {other.heading}, which" for other in _earlier(exercise) if aside and _holds(aside, other)
+    ]
+    older = f" {(*roots, 'The one before')[0]} is {aside.name} now." if aside else ""
     return Note(
         f"✓ kept as {_short_path(target)}: a fresh Python loads it, and it passes its check there.{older}{changed}"
     )
@@ -118,13 +125,24 @@ def _kept_or_ours(name):
         raise ValueError(f"nothing is kept under the name {name!r}. Fix: one of {', '.join(map(repr, KEPT))}.")
     ours, where, note = KEPT[name].kept.ours, right_answers.folder(), ""
     path = where and where / f"{name}.py"
-    if path and path.exists():
+    if path and path.exists() and not any(_holds(path, other) for other in _earlier(KEPT[name])):
         try:
             return run_file(path), _short_path(path), ""
         except Exception as error:
             note = f"{name}: ours ({ours}). {_short_path(path)} cannot be loaded: {_error_text(error)}"
     module, _, attribute = ours.rpartition(".")
     return getattr(importlib.import_module(module), attribute), "", note
+
+
+def _earlier(exercise):
+    """Return the exercises whose kept answers this one's replaces."""
+    return [other for other in ALL_KEPT if other.kept.name == exercise.kept.name and KEPT[other.kept.name] is not other]
+
+
+def _holds(path, exercise):
+    """Tell whether a file is the kept answer of an exercise, as its first line says."""
+    title = exercise.heading.partition(" · ")[2]
+    return path.is_file() and f"· {title}." in path.read_text("utf-8").partition("\n")[0]
 
 
 def progress():

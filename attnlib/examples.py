@@ -68,7 +68,7 @@ W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value bac
 W_O.setflags(write=False)
 
 # The same sentence with two heads of 3. Head 1 is the head above, but "saw" asks it for somebody female; head 2 finds
-# the male name for "saw" and the verb for "she". W_O writes who the woman is to "female", who the man is to "male", and
+# the male name for "saw" and the verb for "she". W_O writes who the woman is and who the man is to a column each, and
 # both together to "who": there they cancel, as in one head. Each common mistake moves what "saw" learns about Ben by
 # 0.2 or more (tests/test_heads.py).
 TWO_HEADS: HeadsExample = _example(
@@ -79,6 +79,7 @@ TWO_HEADS: HeadsExample = _example(
     [[0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
     kind=HeadsExample,
 )
+OUTPUT_FEATURES = ("", "man", "woman", "verb", "", "who")  # the columns of W_O; those without a name stay 0
 
 # Three tokens of a well-known text (S3), all numbers small. Its scores are symmetric by accident.
 KARIM: Example = _example(

@@ -6,7 +6,6 @@ import dataclasses
 import io
 import re
 from functools import lru_cache
-from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +23,7 @@ from matplotlib.transforms import Affine2D, Bbox
 from . import arguments, colours
 from .colours import EDGE, INK, KEY, LOOK, NEXT, NOT_FINITE, PAPER, QUIET, RULE, rgb, token
 from .svg import charts, parts
+from .symbols import speech
 from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours. Ink is the one that is told of.
@@ -163,7 +163,7 @@ def svg(figure: Figure) -> str:
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
-        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{CSS}'
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{CSS}'
         f"{inside}</svg>"
     )
 

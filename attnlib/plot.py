@@ -26,7 +26,8 @@ from .arguments import to_array
 from .colours import INK, KEY, PAPER, QUERY, QUIET, SUNK, inks, levels
 from .figure import ON_CELL, ON_PALE, SERIES, SIZE, colour_map, save, subplots
 from .svg.charts import name_of_rows
-from .svg.parts import SYMBOL, decimals, number, width
+from .svg.parts import decimals, number, width
+from .symbols import SYMBOL
 from .tables import table
 from .validation import kind_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import arguments
-from .colours import NEXT, SHARES, levels, palette
-from .svg.parts import maths
+from .colours import NEXT, levels, veil
+from .symbols import maths
 
 TINT = NEXT  # no role's colour
-# Pale is the page, light or dark: JupyterLab names its colours, other pages their scheme. Of an untrusted notebook
-# JupyterLab keeps the plain colours alone. At 95% words still have a contrast of 4.5 on both.
-TINTED = (
-    f";background:{{}};color:{{}};background:color-mix(in srgb,{TINT} {{:.0f}}%,var(--jp-layout-color0,"
-    "light-dark(#fff,#131416)));color:var(--jp-content-font-color1,light-dark(#000,#fff))"
-)
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
 
 
@@ -59,9 +52,8 @@ class Table:
             cells = []
             for j, (value, style) in enumerate(zip(row, styles, strict=True)):
                 if j in tinted:
-                    level = int(levels(abs(value), 0, largest))
-                    style += TINTED.format(*palette(TINT)[level], 6 + 89 * SHARES[level])
-                cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
+                    style += f";background:{veil(int(levels(abs(value), 0, largest)), TINT)}"
+                cells.append(f'<td style="{style}">{maths(self._text(value), "html")}</td>')
             lines.append(f"<tr>{''.join(cells)}</tr>")
         # With the body that a browser would add: a page without a kernel counts elements.
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'

@@ -2,7 +2,6 @@
 
 import html
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from attnlib.colours import LOOK
+from attnlib.svg.ribbon_row import outlines, ribbon_path
+from attnlib.symbols import maths
 from tools.licence import LICENCE
 from tools.links import address
 from tools.page import glyph, look, markdown
@@ -27,7 +28,6 @@ DESCRIPTION = (
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
-SYMBOL = re.compile(r"\b([a-zA-Z])_([a-zA-Z])\b")  # of a question of the series
 # What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
@@ -133,7 +133,7 @@ def parts(entries):
                 "glyph": glyph(notebook.slug),
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
-                "ask": SYMBOL.sub(r"<i>\1</i><sub>\2</sub>", html.escape(notebook.question, quote=False)),
+                "ask": maths(notebook.question, "html"),
                 "minutes": notebook.minutes,
                 "runs_here": notebook.browser,
             }
@@ -185,13 +185,13 @@ def still(item):
     }
 
 
-def asked(deep=215):
+def asked(deep=228):
     """Return the first sentence as SVG before anybody has guessed, with an empty blank; its ribbons are so high."""
     item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
     return _picture([word.strip() for word in item["words"]], item["row"], "", deep)
 
 
-def _picture(words, row, said, deep=215):
+def _picture(words, row, said, deep=228):
     """Return the ribbons of the last word as SVG; words are as wide as in the font of figures."""
     font, x, centres = FontProperties(fname=LOOK / "fonts" / "Inter-Regular.ttf"), -5.0, []
     for word in words:
@@ -205,8 +205,10 @@ def _picture(words, row, said, deep=215):
         shape = f'<text x="{at:.0f}" y="{y}" font-size="{size}" text-anchor="{anchor}"{style}'
         return f"{shape}>{html.escape(inside)}</text>"
 
-    shapes = ribbons(centres, row, 38, deep)
-    pieces = [f'<path d="{_path(points, 230)}" fill="var(--ribbon)"/>' for points in shapes]
+    pieces = []
+    for j, corners in outlines(centres, row, len(row) - 1, 38, deep):
+        points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
+        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query"})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
     for at, word, share, role in zip(centres, words, row, roles, strict=True):
         told = said and share >= 0.05
@@ -216,19 +218,3 @@ def _picture(words, row, said, deep=215):
     label = html.escape(f"{' '.join(words)} {said or '...'}. Ribbons show where “{words[-1]}” looks.")
     box = f'preserveAspectRatio="xMinYMax" viewBox="0 0 {x + 104:.0f} 284"'
     return f'<svg role="img" aria-label="{label}" {box}>{"".join(pieces)}</svg>'
-
-
-def ribbons(centres, row, full, deep):
-    """Yield the ribbons of the last word, as points: (along the sentence, above it). `full` is their width together."""
-    start = centres[-1] - full / 2
-    for j in range(len(centres) - 2, -1, -1):
-        wide, start = row[j] * full, start + row[j + 1] * full
-        reach = (0.19 + 0.81 * (centres[-1] - centres[j]) / (centres[-1] - centres[0])) * deep * 4 / 3
-        inner, left, right = max(0, reach - wide * 4 / 3), centres[j] - wide / 2, centres[j] + wide / 2
-        points = [(start + wide, 0), (start + wide, reach), (left, reach), (left, 0)]
-        yield [*points, (right, 0), (right, inner), (start, inner), (start, 0)]
-
-
-def _path(points, foot):
-    a, b, c, d, e, f, g, h = (f"{x:.1f} {foot - y:.1f}" for x, y in points)
-    return f"M{a}C{b} {c} {d}L{e}C{f} {g} {h}Z"

@@ -362,23 +362,19 @@ def test_the_still_of_a_view_is_what_it_draws():
     plt.close(drawn)
 
 
-def test_no_label_stands_under_the_plate_of_the_chosen_row():
+def test_no_label_touches_that_of_the_chosen_row():
     trace = al.attention_trace(*np.random.default_rng(0).normal(size=(3, 11, 32)))
     view = live.flow(trace, queries=list("abcdefghijk"))
     shown = set()
     for i in range(11):
         view.sliders["query"].value = i
         drawn = parsed(view.picture.value)[0]
-        plates = [
-            (float(r.get("x")), float(r.get("y")))
-            for r in drawn.iter("rect")
-            if r.get("fill") == colours.PLATE[colours.QUERY]
-        ]
-        left = min(x for x, _ in plates)
-        (top,) = {y for x, y in plates if x == left}
+        marked = f"fill:{svg.paint('query-text')}"
+        chosen = [(float(t.get("x")), float(t.get("y"))) for t in drawn.iter("text") if t.get("style") == marked]
+        left, line = min(chosen)
         beside = [g[0] for g in drawn.iter("g") if len(g) == 1 and not g.get("visibility")]
         labels = {t.text: float(t.get("y")) for t in beside if t.tag == "text" and float(t.get("x")) < left + 40}
-        assert not [label for label, y in labels.items() if top - 3 < y < top + 27], i
+        assert not [label for label, y in labels.items() if line - 16 < y < line + 14], i
         shown |= set(labels)
     assert shown == set("abcdefghijk")
 

@@ -222,7 +222,7 @@ def run(folder, *command):
 # As docs/grading.md names them.
 HANDED_IN = {
     "every solution": with_solutions,
-    "every solution, in a copy called `name (1).ipynb`": with_solutions,
+    f"every solution, in a copy called `{NAME} (1).ipynb`": with_solutions,
     "every solution, in the notebook of `make student`": of_make_student,
     "that one as `solved.ipynb`, without ids and with a mark of byte order": without_ids,
     "the stubs as they were": lambda notebook: None,

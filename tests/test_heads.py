@@ -9,7 +9,7 @@ from test_core import attention_by_loops
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.examples import FEATURES, SENTENCE, TWO_HEADS, WORDS
+from attnlib.examples import OUTPUT_FEATURES, SENTENCE, TWO_HEADS, WORDS
 
 
 def attend_head_by_head(mha, query, key, value, masks, is_causal=False):
@@ -138,16 +138,16 @@ def two_heads(split=al.split_heads, merge=al.merge_heads, scale=None, over=-1, e
 
 
 def by_hand(last_key):
-    """What "female", "male", "verb" and "who" of each word come to; word i sees the keys up to last_key(i)."""
+    """What "woman", "man", "verb" and "who" of each word come to; word i sees the keys up to last_key(i)."""
     scores = [
         [[2, 3, 0, 2], [5, 0, 2, 3], [0, 3, 0, 0], [5, 0, 3, 2]],  # head 1
         [[0, 0, 0, 0], [2, 0, 5, 0], [0, 0, 0, 0], [0, 3, 0, 0]],  # head 2
     ]
     output = np.zeros((4, 6))
     for column, head in (
-        (FEATURES.index("female"), scores[0]),
-        (FEATURES.index("male"), scores[1]),
-    ):  # who head 1 finds goes to "female", who head 2 finds to "male"
+        (OUTPUT_FEATURES.index("woman"), scores[0]),
+        (OUTPUT_FEATURES.index("man"), scores[1]),
+    ):  # whom each head finds
         for i, row in enumerate(head):
             e = [math.exp(s / math.sqrt(3)) if j <= last_key(i) else 0.0 for j, s in enumerate(row)]
             anna, saw, ben, _ = (value / sum(e) for value in e)
@@ -175,17 +175,17 @@ def test_the_two_heads_of_the_sentence(is_causal):
 
 def test_two_heads_hold_both_names_apart_where_one_lost_them():
     output, saw, she = two_heads(), WORDS.index("saw"), WORDS.index("she")
-    female, male, who = (FEATURES.index(name) for name in ("female", "male", "who"))
+    woman, man, who = (OUTPUT_FEATURES.index(name) for name in ("woman", "man", "who"))
     one_head = al.scaled_dot_product_attention(*SENTENCE.project())
     assert one_head[saw, 0] == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(output[saw, [female, male, who]], [1.0635, -1.2776, -0.2141], atol=5e-5, rtol=0)
-    assert output[saw, who] == pytest.approx(output[saw, female] + output[saw, male], abs=1e-12)
-    np.testing.assert_allclose(output[she, [female, who]], one_head[she, 0], atol=1e-12, rtol=0)
-    assert output[she, male] == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(output[saw, [woman, man, who]], [1.0635, -1.2776, -0.2141], atol=5e-5, rtol=0)
+    assert output[saw, who] == pytest.approx(output[saw, woman] + output[saw, man], abs=1e-12)
+    np.testing.assert_allclose(output[she, [woman, who]], one_head[she, 0], atol=1e-12, rtol=0)
+    assert output[she, man] == pytest.approx(0, abs=1e-12)
 
 
 def test_the_two_heads_hide_no_mistake():
-    """Each moves what "saw" learns about Ben: feature "male"."""
+    """Each moves what "saw" learns about Ben: column "man"."""
 
     def joined(heads):
         return heads.reshape(4, 6)
@@ -206,5 +206,5 @@ def test_the_two_heads_hide_no_mistake():
         "Q and K exchanged": {"exchange": True},
     }
     right = two_heads()
-    moved = {name: abs(two_heads(**how) - right)[1, FEATURES.index("male")] for name, how in wrong.items()}
+    moved = {name: abs(two_heads(**how) - right)[1, OUTPUT_FEATURES.index("man")] for name, how in wrong.items()}
     assert min(moved.values()) > 0.2, moved

@@ -19,9 +19,9 @@ def denormal():
 
 @pytest.fixture(scope="module")
 def names():
-    """What the cells of sections 4 and 7 define, apart from what they train."""
+    """What the cells of section 4 and of the appendix define, apart from what they train."""
     names = cells_of_the_jumps()
-    for cell in code_between("train_and_look", "## 4 ·", "## Exercises"):
+    for cell in code_between("train_and_look", "## 4 ·", "### A repeated pattern"):
         if any(
             words in cell
             for words in ("def share_right", "class ByHand", "def head_for_each_place", "def two_heads", "def rated")
@@ -82,7 +82,7 @@ def test_the_ruler_of_two_heads_may_have_other_slopes(slope, n, names):
 
 def test_a_repeated_pattern_is_continued_by_places_alone(names, capsys):
     names = dict(names)
-    for cell in code_between("train_and_look", "### A repeated", "### Two heads, by hand"):
+    for cell in code_between("train_and_look", "### A repeated", "### One head that names"):
         exec(cell, names)
     assert capsys.readouterr().out.splitlines()[-1] == "accuracy of the second half: 1.00"
     weights = names["by_places"].layers[0]

@@ -22,6 +22,7 @@ import attnlib.examples
 from attncourse import smollm
 from attnlib import live, svg
 from attnlib.live import scores_view
+from attnlib.symbols import CODE, SYMBOL
 
 
 def test_maps_grow_sharp_only_without_the_scale():
@@ -201,6 +202,12 @@ def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_ch
 
 def test_every_view_is_among_those_that_are_tried():
     assert {*VIEWS} == {*live.__all__} - {"LiveView", "progress", "readings"}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_symbols_are_mathematics_also_said_aloud(name):
+    raw = [text for text in re.split("<[^>]*>", VIEWS[name]().picture.value) if SYMBOL.search(re.sub(CODE, "", text))]
+    assert raw == []
 
 
 @pytest.mark.parametrize("name", VIEWS)

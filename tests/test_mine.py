@@ -34,7 +34,7 @@ def my_attention(query, key, value, attn_mask=None):
     dead = ~attn_mask.any(-1, keepdims=True)
     return np.where(dead, 0, soft(np.where(attn_mask | dead, scores, -np.inf))) @ value
 """
-CHECK = "verdict = check.scaled_dot_product_attention(my_attention)"
+CHECK = "verdict = check.masked_attention(my_attention)"
 
 
 @pytest.fixture
@@ -64,51 +64,49 @@ def cells(folder):
 
 def test_a_kept_function_stands_alone_and_comes_back(cells, folder, capsys):
     said = cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
-    assert said == "✓ kept as mine/plain_attention.py: a fresh Python loads it, and it passes its check there."
-    text = (folder / "mine" / "plain_attention.py").read_text("utf-8")
+    assert said == "✓ kept as mine/attention.py: a fresh Python loads it, and it passes its check there."
+    text = (folder / "mine" / "attention.py").read_text("utf-8")
     assert "import numpy as np" in text and "def soft(x):" in text and "SMALLEST = 0.0" in text
     assert list((folder / "mine").iterdir()) != [] and not list((folder / "mine").glob(".*"))  # no trial is left
     capsys.readouterr()
-    found = mine.load("plain_attention")
-    assert capsys.readouterr().out == "plain_attention: yours, from mine/plain_attention.py\n"
+    found = mine.load("attention")
+    assert capsys.readouterr().out == "attention: yours, from mine/attention.py\n"
     x = np.random.default_rng(0).normal(size=(3, 5, 4))
     np.testing.assert_allclose(found(*x), al.scaled_dot_product_attention(*x), atol=1e-12)
 
 
 def test_what_was_loaded_can_be_used_in_what_is_kept_next(cells, folder):
-    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)", "before = mine.load('plain_attention')")
+    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)", "before = mine.load('attention')")
     cells("def my_attention(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
     # In one file the second would call itself.
     assert "two different things are called my_attention here" in cells(CHECK, "mine.keep(my_attention)")
     cells("def mine_again(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
-    said = cells("verdict = check.scaled_dot_product_attention(mine_again)", "mine.keep(mine_again)")
-    assert said.startswith("✓ kept") and "def my_attention" in (folder / "mine" / "plain_attention.py").read_text(
-        "utf-8"
-    )
+    said = cells("verdict = check.masked_attention(mine_again)", "mine.keep(mine_again)")
+    assert said.startswith("✓ kept") and "def my_attention" in (folder / "mine" / "attention.py").read_text("utf-8")
 
 
-def test_the_attention_of_notebook_02_is_kept_within_that_of_05(cells, folder, capsys):
-    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
+def test_the_attention_of_notebook_05_replaces_that_of_02(cells, folder, capsys):
     said = cells(
-        "plain = mine.load('plain_attention')",
-        "def my_masked_attention(query, key, value, attn_mask=None):\n"
-        "    if attn_mask is None:\n"
-        "        return plain(query, key, value)\n"
-        "    scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])\n"
-        "    return soft(np.where(attn_mask, scaled, -1e300)) * attn_mask.any(-1, keepdims=True) @ value",
-        "verdict = check.masked_attention(my_masked_attention)",
-        "mine.keep(my_masked_attention)",
+        HELPER, ATTENTION, "verdict = check.scaled_dot_product_attention(my_attention)", "mine.keep(my_attention)"
     )
-    assert said.startswith("✓ kept as mine/attention.py"), said
-    text = (folder / "mine" / "attention.py").read_text("utf-8")
-    assert "plain = my_attention" in text and "def soft" in text
-    x = np.random.default_rng(0).normal(size=(3, 2, 5, 4))  # query, key, value of two heads
-    mask = al.causal_mask(5)
-    mask[2] = False
-    for given in ((), (mask,)):
-        found = mine.load("attention")(*x, *given)
-        np.testing.assert_allclose(found, al.scaled_dot_product_attention(*x, *given), atol=1e-12)
-    assert not found[:, 2].any()
+    assert (
+        said.startswith("✓ kept as mine/attention.py")
+        and "2.3 · Attention." in (folder / "mine/attention.py").read_text()
+    )
+    assert mine.load("attention") is al.scaled_dot_product_attention  # a notebook that loads it needs the mask
+    assert "Yours comes with exercise 5.3 · Attention with a mask" in capsys.readouterr().out
+    grown = ATTENTION.replace("my_attention", "mine_again").replace(
+        "attn_mask is None", "attn_mask is None or attn_mask.all()"
+    )
+    said = cells(grown, CHECK.replace("my_attention", "mine_again"), "mine.keep(mine_again)")
+    assert "there. It has grown from 2.3 · Attention, which is attention.1.py now.\nWhat has changed since" in said
+    assert mine.load("attention").__name__ == "mine_again"
+    said = cells("verdict = check.scaled_dot_product_attention(my_attention)", "mine.keep(my_attention)")
+    assert said == ("Nothing is kept: mine/attention.py holds 5.3 · Attention with a mask, which has grown from this.")
+    again = grown.replace("dead =", "version = 2\n    dead =")
+    assert "there. The one before is attention.2.py now." in cells(
+        again, CHECK.replace("my_attention", "mine_again"), "mine.keep(mine_again)"
+    )
 
 
 SOFTMAX = """
@@ -129,7 +127,7 @@ NAMES = {numbering.numbers()[name]: name for name in ASKED}
 def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_other(cells, folder, tmp_path):
     """The solutions of masks and multi_head call what was kept before, and a language model then calls all of it."""
     said = [cells(SOFTMAX, "verdict = check.softmax(my_softmax)", "mine.keep(my_softmax)")]
-    said += [cells(PLAIN, CHECK, "mine.keep(my_attention)")]
+    said += [cells(PLAIN, "verdict = check.scaled_dot_product_attention(my_attention)", "mine.keep(my_attention)")]
     for lesson in ("masks", "multi_head"):
         for _, number, solution in exercises(read_source(find_notebook(lesson).source)):
             if number in NAMES:
@@ -141,9 +139,12 @@ def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_oth
                 said += [cells(f"verdict = check.{NAMES[number]}({name})", f"mine.keep({name})")]
     assert all(text.startswith("✓ kept as mine/") for text in said), said
     assert "\nWhat has changed since mine/softmax.py:\n" in said[2] and "+def my_masked_softmax" in said[2]
-    assert "\nWhat has changed since mine/plain_attention.py:\n" in said[3]
-    assert not any(line.startswith(("-def", "+def my_softmax")) for line in said[2].splitlines() + said[3].splitlines())
-    for text in ("def my_softmax", "def my_masked_softmax", "def my_masked_attention", "def my_split_heads"):
+    assert "\nWhat has changed since mine/attention.py:\n" in said[3]
+    assert "\n-def my_attention(query, key, value):\n" in said[3]
+    assert not any(
+        line.startswith(("-def my_soft", "+def my_soft")) for line in said[2].splitlines() + said[3].splitlines()
+    )
+    for text in ("def my_softmax", "def my_masked_softmax", "def my_attention", "def my_split_heads"):
         assert (folder / "mine" / "multi_head.py").read_text("utf-8").count(text) == 1, text  # one softmax serves all
 
     given = small_llama.settings()
@@ -155,17 +156,17 @@ def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_oth
 
 def test_an_older_file_stays(cells, folder):
     cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
-    first = (folder / "mine" / "plain_attention.py").read_text("utf-8")
+    first = (folder / "mine" / "attention.py").read_text("utf-8")
     for i in (1, 2):
         said = cells(ATTENTION.replace("dead =", f"version = {i}\n    dead ="), CHECK, "mine.keep(my_attention)")
-        told, changes = said.split(f" The one before is plain_attention.{i}.py now.\n")
-        assert changes.startswith("What has changed since mine/plain_attention.py:\n") and "\n" not in told
+        told, changes = said.split(f" The one before is attention.{i}.py now.\n")
+        assert changes.startswith("What has changed since mine/attention.py:\n") and "\n" not in told
         new, old = f"+    version = {i}", [f"-    version = {i - 1}"] * (i > 1)
         assert changes.splitlines()[1:] == [*old, new]
-    assert (folder / "mine" / "plain_attention.1.py").read_text("utf-8") == first
+    assert (folder / "mine" / "attention.1.py").read_text("utf-8") == first
     again = cells("mine.keep(my_attention)")
     assert again.endswith("passes its check there.")  # the same text needs no copy
-    assert len(list((folder / "mine").glob("plain_attention*.py"))) == 3
+    assert len(list((folder / "mine").glob("attention*.py"))) == 3
 
 
 @pytest.mark.parametrize(
@@ -228,21 +229,19 @@ def test_a_class_of_torch_is_kept(cells, folder):
 
 
 def test_without_a_file_the_series_own_stands_in(folder, capsys):
-    assert mine.load("plain_attention") is al.scaled_dot_product_attention
+    assert mine.load("attention") is al.scaled_dot_product_attention
     assert capsys.readouterr().out == (
-        "plain_attention: ours (attnlib.scaled_dot_product_attention).\n"
-        "Yours comes with exercise 2.3 · Attention, and mine.keep.\n"
+        "attention: ours (attnlib.scaled_dot_product_attention).\n"
+        "Yours comes with exercise 5.3 · Attention with a mask, and mine.keep.\n"
     )
-    with pytest.raises(
-        ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of .*'plain_attention', "
-    ):
+    with pytest.raises(ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of .*'attention', "):
         mine.load("attentoin")
 
 
 def test_several_are_told_in_two_lines_and_a_broken_file_in_one_of_its_own(folder, capsys):
     assert set(smollm.FUNCTIONS) <= set(mine.KEPT)  # lesson it_speaks loads them all
-    assert mine.load_all(["rope", "plain_attention"])["plain_attention"] is al.scaled_dot_product_attention
-    assert capsys.readouterr().out == "yours: none\nours: rope, plain_attention\n"
+    assert mine.load_all(["rope", "attention"])["attention"] is al.scaled_dot_product_attention
+    assert capsys.readouterr().out == "yours: none\nours: rope, attention\n"
     (folder / "mine").mkdir()
     (folder / "mine" / "rope.py").write_text("rope = max", encoding="utf-8")
     (folder / "mine" / "attention.py").write_text("attention = nobody", encoding="utf-8")
@@ -256,12 +255,10 @@ def test_several_are_told_in_two_lines_and_a_broken_file_in_one_of_its_own(folde
 
 def test_a_file_that_does_not_load_is_said_and_stays(folder, capsys):
     (folder / "mine").mkdir()
-    (folder / "mine" / "plain_attention.py").write_text("plain_attention = nobody", encoding="utf-8")
-    assert mine.load("plain_attention") is al.scaled_dot_product_attention
-    assert (
-        "mine/plain_attention.py cannot be loaded: NameError: name 'nobody' is not defined" in capsys.readouterr().out
-    )
-    assert (folder / "mine" / "plain_attention.py").exists()
+    (folder / "mine" / "attention.py").write_text("attention = nobody", encoding="utf-8")
+    assert mine.load("attention") is al.scaled_dot_product_attention
+    assert "mine/attention.py cannot be loaded: NameError: name 'nobody' is not defined" in capsys.readouterr().out
+    assert (folder / "mine" / "attention.py").exists()
 
 
 @pytest.mark.parametrize("kept", mine.KEPT)
@@ -280,7 +277,7 @@ def test_where_no_notebook_stands_the_text_is_to_be_pasted(cells, folder):
     assert said.startswith("No notebooks stand here") and said.count("def ") == 2
     assert [path.name for path in folder.iterdir()] == []
     exec(said.partition("\n\n")[2], names := {})
-    assert check.scaled_dot_product_attention(names["plain_attention"]).passed
+    assert check.scaled_dot_product_attention(names["attention"]).passed
 
 
 def test_a_folder_that_cannot_be_written_is_silent_for_check_and_said_by_keep(cells, folder):

@@ -181,12 +181,12 @@ def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it(
         "pytorch_module": ["about 8 above the mean"],
         "masks": ["mixes three words equally", "it is the causal mask"],
     }
-    answers |= {"multi_head": ["Two heads make it easy", "Too pale:"]}
+    answers |= {"multi_head": ["Too pale:"], "train_and_look": ["Two heads take one neighbour each"]}
     opens = {
         "pytorch_module": ["layer = Layer(", "Your layer gives the numbers"],
         "masks": ["Where the sizes differ", "al.ShapeError"],
     }
-    opens |= {"multi_head": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}
+    opens |= {"multi_head": ["13 is feature 3 of word 1", "live.split_heads"]}
     for behind, wanted in ((True, answers), (False, opens)):
         for name, parts in wanted.items():
             assert [part for part in parts if part not in text[name][behind]] == []

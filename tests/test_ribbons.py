@@ -17,7 +17,6 @@ from views import parsed, read, stops
 import attnlib as al
 from attncourse import smollm
 from attnlib import live, svg
-from attnlib.colours import PLATE, QUERY
 from attnlib.live import frames
 from attnlib.svg import ribbon_row as drawing
 
@@ -73,12 +72,15 @@ def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chos
     assert view.picture.value.count('data-row="query"') == 12  # both across and down
 
 
-@pytest.mark.parametrize("word", [" it", " she", " chocolate"])
-def test_the_box_of_the_word_that_looks_holds_it(word):
-    place = drawing.line(("a", " b", word), (" c",))
-    drawn = "".join(drawing._plates(place, np.array([0.2, 0.3, 0.5]), 2))
-    ((left, wide),) = re.findall(rf'<rect [^>]*x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{PLATE[QUERY]}"', drawn)
-    assert float(wide) >= place.widths[2] and float(left) + float(wide) < place.blank
+def test_words_are_bare_and_have_the_ink_of_what_they_do():
+    """As on the first page: the one that looks, at what it looks most, what comes later; before a guess none."""
+    shown = svg.ribbons(["a", " b", " c", " d"], np.array([0.1, 0.6, 0.3, 0]), 2, [(" e", 1.0)], verdict="right")
+    texts = reversed([*parsed(shown)[0].iter("text")])  # the likely next word stands once more, beside its bar
+    found = {t.text: re.findall(r"--([\w-]+),", t.get("style", "")) for t in texts}
+    assert [found[word] for word in "abcde"] == [[], ["key-text"], ["query-text"], ["quiet"], ["next-text"]]
+    assert "<rect" not in shown.partition("the next word")[0]  # no plate, no box
+    asked = svg.ribbons(["a", " b"], np.array([0.5, 0.5]), 1, [(" c", 1.0)], verdict="right", guesses=("c", "d"))
+    assert "-text" not in asked.partition('<g data-waits="1">')[2]
 
 
 def test_too_sharp_right_too_pale():

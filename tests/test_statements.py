@@ -151,23 +151,6 @@ def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
     assert not torch.equal(handed(scores), handed(20 * scores))
 
 
-@pytest.mark.slow
-def test_without_copies_a_place_still_gives_itself_something():
-    """Section 2 of lesson train_and_look, six letters that are all different; takes about 4 seconds."""
-    names = defined("train_and_look", "# ", "## 2 ·", "^MultiHeadAttention")
-
-    def draw(generator, size=128):
-        return torch.rand(size, 10, generator=generator).argsort(-1)[:, :6]
-
-    torch.manual_seed(0)
-    model = names["Reverse"](False, n=6)
-    train(model, draw, names["loss"], steps=2000, lr=3e-3)
-    torch.set_flush_denormal(False)  # the notebook sets it
-    with torch.no_grad():
-        own = model(draw(torch.Generator().manual_seed(1), size=4000))[1].mean(0)[0].diagonal().mean().item()
-    assert 1 / 3 < own / ((1 - own) / 5) < 0.6
-
-
 class Recall(torch.nn.Module):
     """A head of d_k = 128 that divides by 128; asked for one of 64 letters, it names the number beside it."""
 

@@ -19,7 +19,7 @@ from views import VIEWS, both_maps, compared
 import attnlib as al
 import attnlib.examples
 from attnlib import live
-from attnlib.colours import KEY, PLATE, QUERY, rgb, token
+from attnlib.colours import KEY, rgb, token
 from attnlib.figure import save
 from attnlib.live import frames, moving
 
@@ -30,7 +30,7 @@ def test_a_still_that_stands_takes_little_room():
     small, large = view._animated_png(figure), save(figure)
     assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
     shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
-    assert {rgb(PLATE[QUERY]), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
+    assert {rgb(token("query-text")), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
 
 
 def element(picture):

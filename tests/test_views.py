@@ -40,6 +40,7 @@ from attnlib import live, svg
 from attnlib.colours import BELOW, KEY, rgb
 from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
+from attnlib.symbols import speech
 from tools.series import find_notebook
 
 
@@ -145,7 +146,7 @@ def test_one_row_tells_the_arithmetic_of_every_number():
         np.testing.assert_allclose([n.value for n in numbers["after"]], after, atol=1e-12)
         for part, of_part in numbers.items():
             for number in of_part:
-                assert number.shown in number.how and f"<title>{number.how}</title>" in view.picture.value
+                assert number.shown in number.how and f"<title>{speech(number.how)}</title>" in view.picture.value
                 if part in ("scores", "output", "weights", "exp", "scaled_scores", "query", "after"):
                     told = number.how.rpartition(" = ")[2].replace("·", "*").replace("√(1/4)", "0.5")
                     told = re.sub(r"√(\d+)", r"(\1**0.5)", told)
@@ -557,8 +558,9 @@ def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
     for head, off in ((0, 0), (3, 0), (3, 1), (6, 0), (0, 2)):
         view.sliders["head"].value, view.sliders["off"].value = head, off
         for root in parsed(view.picture.value):
-            plates = [g.find("rect") for g in root.iter("g") if g.find("rect") is not None and len(g) == 2]
-            boxes = [Bbox.from_bounds(*(float(x.get(k)) for k in ("x", "y", "width", "height"))) for x in plates]
+            named = [t for t in root.iter("text") if "next-text" in t.get("style", "")]
+            sizes = [(float(t.get("x")), float(t.get("y")), svg.width(t.text)) for t in named]
+            boxes = [Bbox.from_bounds(x - wide / 2, y - 13, wide, 17) for x, y, wide in sizes]
             assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
             lines = [p for p in root.iter("path") if p.get("class") == "attnlib-moves"]
             for path in lines:

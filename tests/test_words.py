@@ -5,6 +5,7 @@ calls right, or CODE says what it is; a decimal is a slip of its exercise, stand
 """
 
 import ast
+import html
 import json
 import math
 import re
@@ -17,8 +18,10 @@ import torch
 import attnlib as al
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
 from attncourse.engine.exercise import Function, Number
+from attncourse.engine.verdict import as_html
 from attncourse.real_model import stored
 from attnlib.examples import SENTENCE
+from attnlib.symbols import SYMBOL
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.report.notebooks import series
@@ -348,6 +351,14 @@ def proved(number, owner, names, text):
         or number in PLACES.findall(asked)
         or (bool(other) and int(*other) >= 10 and number in TASKS.values())  # another exercise of the notebook
     )
+
+
+def test_a_reader_sees_mathematics_or_code():
+    """No raw d_k, and no name of an argument that looks like words."""
+    for owner, _, text in TEXTS:
+        seen = html.unescape(re.sub("<code>.*?</code>|<.*?>", "", as_html(text)))
+        raw = SYMBOL.search(seen) or re.search(r"\w_\w", seen)
+        assert raw is None, (owner, text, raw)
 
 
 def test_numbers_are_computed():

@@ -21,6 +21,8 @@ import hashlib
 import jupytext
 import nbformat
 
+from attnlib.symbols import SYMBOL
+
 from . import builds, links
 from .first_cells import first_cells
 from .moves import follow_the_order
@@ -65,8 +67,9 @@ def parse_percent(text):
 
 def rows():
     return "\n".join(
-        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {maths} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
         for n in SERIES[1:]
+        for maths in [SYMBOL.sub(r"$\g<0>$", n.question)]
     )
 
 

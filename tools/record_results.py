@@ -1,12 +1,12 @@
-"""Write the results that notebooks replay, in attncourse/data: neighbours_results.json (multi_head), jumps_results.json
-(train_and_look), minilm_results.json (a_real_model), writer_results.json with writer_weights.npz (one_token_at_a_time),
+"""Write the results that notebooks replay, in attncourse/data: neighbours_results.json and jumps_results.json (both
+train_and_look), minilm_results.json (a_real_model), writer_results.json with writer_weights.npz (one_token_at_a_time),
 dates_results.json with dates_weights.npz (two_texts), and smollm_results.json and smollm_stops.json, of the decoder.
 
     make real-model && python -m tools.record_results a_real_model && make notebooks NB=a_real_model
-    python -m tools.record_results multi_head && make notebooks NB=multi_head
+    python -m tools.record_results neighbours && make notebooks NB=train_and_look
     make real-decoder && python -m tools.record_results decoder
 
-For a_real_model it runs the cells of the source in order and keeps every result that `measured` got. For multi_head it
+For a_real_model it runs the cells of the source in order and keeps every result that `measured` got. For neighbours it
 trains every model of `attncourse.training.neighbours`, in half a minute. For train_and_look it runs the cells that
 define the model and its training, and trains it nineteen times, in five minutes. For one_token_at_a_time it trains the
 writer with five seeds, and its variants, in five minutes. For two_texts it runs the cells that define the translator
@@ -276,7 +276,7 @@ def of_the_decoder():
 
 def main():
     makers = {
-        "multi_head": of_the_neighbours,
+        "neighbours": of_the_neighbours,
         "train_and_look": of_the_jumps,
         "a_real_model": of_the_model,
         "one_token_at_a_time": of_the_writers,

@@ -4,15 +4,13 @@ JupyterLab takes every <svg> out of an untrusted notebook, and of borders those 
 tables, and a border has a colour of its own.
 """
 
-import html
-
 import numpy as np
 
-from attnlib.colours import KEY, LINE, VALUE, levels, palette
+from attnlib.colours import KEY, LINE, levels, veil
+from attnlib.symbols import maths
 
 PALE = "·"  # stands where nothing is known yet
 _TABLE = '<table style="border-collapse:{};border-spacing:2px;color:currentColor;margin:6px 0;font-size:90%">'
-_CHIPS = {KEY: "#b04d00", VALUE: "#007a59"}  # darker, so that white words on them are read
 
 
 def words(text):
@@ -21,16 +19,13 @@ def words(text):
     >>> words("*she* < Anna")
     '<i>she</i> &lt; Anna'
     """
-    parts = html.escape(text).split("*")
+    parts = maths(text, "html").split("*")
     return "".join(f"<i>{part}</i>" if i % 2 else part for i, part in enumerate(parts))
 
 
 def chip(text, colour):
-    """Return a word on a plate in the colour of keys or of values."""
-    return (
-        f'<span style="display:inline-block;background:{_CHIPS[colour]};color:#ffffff;padding:1px 4px;'
-        f'border-radius:4px">{words(text)}</span>'
-    )
+    """Return a word with a line below it in the colour of keys or of values: no ink of theirs is read on all pages."""
+    return f'<span style="display:inline-block;border-bottom:2px solid {colour}">{words(text)}</span>'
 
 
 def bar(value, most=1.0, text=None, colour=KEY):
@@ -61,8 +56,7 @@ def table(rows, marked=None):
 def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 6px;text-align:right;"):
     """Return a cell coloured by its value; NaN and infinities have a dashed border and no colour."""
     if np.isfinite(value):
-        fill, ink = palette(tint)[levels(value, *limits)]
-        style += f"background:{fill};color:{ink};"
+        style += f"background:{veil(levels(value, *limits), tint)};"
     else:
         style += f"border:1px dashed {LINE};color:currentColor;"
     return f'<td style="{style}">{text}</td>'

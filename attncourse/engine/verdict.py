@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlib.colours import KEY, LINE, VALUE
+from attnlib.symbols import CODE, maths
 
 from .compare import isclose
 from .pictures import tint_cell, words
@@ -124,8 +125,6 @@ class Verdict:
         """Return the hints, each folded into the one before: the fold is a button that no kernel need answer."""
         inner, count = "", len(self.hints)
         for i, hint in reversed([*enumerate(self.hints, 1)]):
-            if i == count and self.heading:
-                hint += "\nThat was the last hint. The solution is folded below."
             asked = "Give me a hint" if i == 1 else "The next hint"
             inner = (
                 f'<details><summary style="{_BUTTON}">▸ {asked} ({i} of {count})</summary>'
@@ -145,8 +144,14 @@ def _line(text, style=""):
 
 
 def as_html(text):
-    """Return plain words as safe HTML: lines are kept, and what stands between backticks is shown as code."""
-    return re.sub("`([^`\n]+)`", r"<code>\1</code>", html.escape(text)).replace("\n", "<br>")
+    """Return plain words as safe HTML: lines are kept, code is shown as such, sqrt(d_k) as mathematics.
+
+    >>> as_html("d_k, np.sqrt(d_k)")
+    '<i>d</i><sub>k</sub>, <code>np.sqrt(d_k)</code>'
+    """
+    found = re.split(f"({CODE})", text)
+    parts = (f"<code>{html.escape(x.strip('`'))}</code>" if i % 2 else maths(x, "html") for i, x in enumerate(found))
+    return "".join(parts).replace("\n", "<br>")
 
 
 def printable(text):

@@ -1,4 +1,4 @@
-"""Models that name both neighbours of a letter in a ring, for lesson multi_head: how many heads does that take?"""
+"""Models that name both neighbours of a letter in a ring, for lesson train_and_look: how many heads does that take?"""
 
 from copy import deepcopy
 
@@ -123,25 +123,4 @@ def six_letters():
     return {f"six letters, {h} head(s)": measured(trained(h, with_hidden_layer, asked=SIX)) for h in (1, 8)}
 
 
-def of_exact_shares(larger=0.64):
-    """Return how often a linear layer finds each of two letters in their shares alone, for the pairs that differ."""
-    pairs = torch.cartesian_prod(torch.arange(LETTERS), torch.arange(LETTERS))  # (100, 2)
-    one_hot = nn.functional.one_hot(pairs, LETTERS).float()  # (100, 2, letters)
-    shares = larger * one_hot[:, 0] + (1 - larger) * one_hot[:, 1]  # (100, letters)
-    rates = {}
-    for column, name in enumerate(("the larger share", "the smaller share")):
-        torch.manual_seed(0)
-        layer, letter = nn.Linear(LETTERS, LETTERS), pairs[:, column]
-        batch = (shares, letter)
-        train(layer, lambda g, batch=batch: batch, _name_loss, steps=2000, lr=0.05)
-        right = layer(shares).argmax(-1) == letter
-        rates[name] = right[pairs[:, 0] != pairs[:, 1]].float().mean().item()
-    return rates
-
-
-def _name_loss(layer, batch):
-    shares, letter = batch
-    return nn.functional.cross_entropy(layer(shares), letter)
-
-
-EXPERIMENTS = (two_trainings, with_other_read_outs, six_letters, of_exact_shares)
+EXPERIMENTS = (two_trainings, with_other_read_outs, six_letters)

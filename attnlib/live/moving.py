@@ -14,7 +14,7 @@ ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame an
 FRAMES, FEWEST = 8, 3  # at most, beside the first and the last, which are alike; at least, with numbers in the cells
 MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 # Colours that mean something keep their exact shade in the palette.
-KEPT = (*colours.PLATE, *colours.PLATE.values(), *(colours.token(f"{role}-text") for role in colours.ROLES.values()))
+KEPT = (*colours.ROLES, *(colours.token(f"{role}-text") for role in colours.ROLES.values()))
 KEPT = (*KEPT, colours.INK, colours.PAPER, colours.SUNK, colours.QUIET, colours.LINE, colours.NOT_FINITE)
 
 

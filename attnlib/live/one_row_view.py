@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from .. import arguments, core, svg
 from ..examples import Example
 from ..svg import one_row as drawing
+from ..symbols import maths
 from ..validation import ShapeError
 from .controls import DIVISOR, buttons, choice
 from .view import LiveView
@@ -121,4 +121,4 @@ class _OneRow(LiveView):
         part, place = self.picked.values()
         if part is None:
             return otherwise or self.hint
-        return html.escape([*self.numbers().values()][part][place].how, quote=False)
+        return maths([*self.numbers().values()][part][place].how, "html")

@@ -6,7 +6,6 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from .. import arguments, svg
-from ..colours import KEY, PLATE, QUERY
 from .controls import DIVISOR, buttons, choice, text_field
 from .stops import Stops, parse_stops
 from .view import LiveView
@@ -151,10 +150,10 @@ class _Ribbons(LiveView):
 def _describe_head(held, row, query, head, d_k, way):
     """Return in two sentences where the word looks in this head, and what the slider does."""
 
-    def plate(j, word):
+    def mark(j, word):
         word = f"“{word}”" if word in ",.;:" else html.escape(word, quote=False)
-        colour = PLATE[QUERY if j == query else KEY]
-        return f'<b style="background:{colour};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
+        ink = svg.paint("query-text" if j == query else "key-text")
+        return f'<b style="color:{ink}">{word}</b>'
 
     root, own, top = d_k**0.5, f"{held.own**0.5:.3g}", int(row.argmax())
     by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
@@ -166,11 +165,11 @@ def _describe_head(held, row, query, head, d_k, way):
     else:
         moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
         sentences = f"This head divides by {by}, not by {own}, and looks {moves}."
-    most = plate(top, svg.visible(held.words[top])) if top == query else svg.key_name(held.words, top, plate)
+    most = mark(top, svg.visible(held.words[top])) if top == query else svg.key_name(held.words, top, mark)
     sentences += f" Most goes to {most}: {row[top]:.2f}."
     if not way and d_k != held.own:
         sentences += " The next word stays that of the model as trained."
-    looks = svg.describe_row(held.words, row, query, plate)
+    looks = svg.describe_row(held.words, row, query, mark)
     return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {looks} {sentences}</p>"
 
 

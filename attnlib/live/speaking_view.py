@@ -27,7 +27,7 @@ class Page(NamedTuple):
     written: int
 
 
-ACROSS, DOWN = Page(588, 17, 2, 4), Page(328, 15, 4, 8)  # the latter for a narrow page
+ACROSS, DOWN = Page(588, 16, 2, 4), Page(328, 16, 4, 8)  # the latter for a narrow page
 
 
 def speaking(stops: dict[str, Any]) -> LiveView:
@@ -86,7 +86,7 @@ class _Picture:
             svg.text(MARGIN, 22, f"d_k = {stop.d_k:g}", size=20, bold=True, math=True),
             svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else ""),
             *(svg.text(MARGIN, 54 + ROW * i, line, size=size) for i, line in enumerate(self.prompt)),
-            svg.tag(MARGIN, text - 4, "the model goes on", NEXT, anchor="start"),
+            svg.tag(MARGIN, text - 9, "the model goes on", NEXT, anchor="start"),
             f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * self.rows + 6}" fill="{NEXT}"/>',
         ]
         lines = self.written[stop.d_k]

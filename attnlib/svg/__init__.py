@@ -1,7 +1,8 @@
 """Pictures as SVG text: pure functions from arrays to strings, fast enough to follow a slider.
 
-`parts` are what pictures are made of: matrices, labels, plates of the roles, frames, hatch, colour bars, mathematics,
-and targets for the mouse. `charts` are whole pictures: maps and bars; `flow` is the picture of one call.
+`parts` are what pictures are made of: matrices, labels, names in the colours of their roles, frames, hatch, colour
+bars, mathematics, and targets for the mouse. `charts` are whole pictures: maps and bars; `flow` is the picture of one
+call.
 """
 
 # ruff: noqa: F401  what the views draw with, under one name
@@ -21,6 +22,7 @@ from .parts import (
     maths,
     matrix,
     number,
+    paint,
     picture,
     shorten,
     signed_map,

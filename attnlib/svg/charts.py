@@ -204,7 +204,7 @@ def _layout(shape, queries, keys, side):
 
 @lru_cache(maxsize=64)
 def _axis_labels(place, queries, keys, row_name="query"):
-    """Return the labels of tokens that have room, and the two names of the axes on plates in their colours."""
+    """Return the labels of tokens that have room, and the two names of the axes in their colours."""
     left, cell = place.left, place.cell
     below = TOP + place.height
     elements = [
@@ -246,11 +246,11 @@ def _grid(step, high, written):
     """Return lines at 0, 0.5 and 1 with their numbers, and gaps where a number is `written` above a bar: (words, y)."""
     elements = []
     for tick in (0, 0.5, 1):
-        y, gap = round(high * (1 - tick)), parts.SMALL - 1
+        y, gap = round(high * (1 - tick)), parts.SIZE - 2
         line = "".join(
             f"H{(j + 0.5) * step - half:g}M{(j + 0.5) * step + half:g} {y}"
             for j, (words, low) in enumerate(written)
-            for half in [round(parts.width(words, parts.SMALL) / 2) + 1]
+            for half in [round(parts.width(words, parts.SIZE) / 2) + 1]
             if low - gap < y < low + 3
         )
         elements.append(f'<path d="M0 {y}{line}H{step * len(written):g}" stroke="{LINE}" opacity="0.5"/>')
@@ -265,7 +265,7 @@ def columns(weights, step, high, keys, blocked=None):
     2
     """
     elements, written = [], []
-    places = parts.decimals(weights, step, parts.SMALL)
+    places, size = parts.decimals(weights, step), parts.number_size(step)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
     for j, w in enumerate(weights.tolist()):
         hidden, finite = blocked is not None and blocked[j], math.isfinite(w)
@@ -279,7 +279,7 @@ def columns(weights, step, high, keys, blocked=None):
         written.append(("", math.inf))
         if places is not None:
             written[j] = "-" if hidden else f"{w:.{places}f}", high - tall - 4
-            elements.append(text((j + 0.5) * step, written[j][1], written[j][0], size=parts.SMALL, anchor="middle"))
+            elements.append(text((j + 0.5) * step, written[j][1], written[j][0], size=size, anchor="middle"))
     return "".join([_grid(step, high, written), *elements])
 
 
@@ -299,15 +299,15 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     options = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
-    numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)]
+    numbers = [text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end") for j in range(n)]
     aside = "" if every == 1 else ' class="attnlib-across"'  # a phone has room for every other one
     options["inset"] = 0 if every == 1 else cell  # numbers need cells that stay large
     cells = parts.matrix(table.T, cell, vmax=vmax, tint=KEY, least=1, **options)
     elements = [
         text(0, 15, title, size=LARGE),
         *(f"<g{aside * (j % 2)}>{number}</g>" for j, number in enumerate(numbers)),
-        *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
-        text(36, 39 + cell * n, "L1", size=12),
+        *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle") for i in shown[1:]),
+        text(36, 39 + cell * n, "L1"),
         f'<g transform="translate(36 22)">{cells}',
         frame(cell * layer, cell * head, cell, cell, INK),
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),

@@ -192,7 +192,7 @@ def matrix_name(name):
 
 
 def _caption(name, at):
-    """Return the name of a matrix, on a plate if it has a role, and its shape: above K^T and V, below the others."""
+    """Return the name of a matrix, coloured if it has a role, and its shape: above K^T and V, below the others."""
     middle, shape = (at.x + at.right) / 2, f"{at.rows} {TIMES} {at.columns}"
     if name == "query":
         return tag(middle, at.bottom + 18, "queries", QUERY) + _small(middle, at.bottom + 34, f"Q  {shape}")
@@ -236,18 +236,18 @@ def _labels(place, keys):
 
 
 def _selected_labels(place, queries, keys, i, j):
-    """Return the labels of the query and the key that are chosen, on plates, and those of the other rows."""
+    """Return the labels of the query and the key that are chosen, coloured, and those of the other rows."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
     elements = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, shorten(keys[j], LETTERS), KEY))]
     for at, labels, row, colour in ((first, queries, i, QUERY), (v, keys, j, VALUE)):
         words = shorten(labels[row], LETTERS)
-        plate = tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")
-        elements.append((at.x, "".join(_beside(at, labels, row)) + plate))
+        chosen = tag(at.x - 8, _middle(at, row), words, colour, anchor="end")
+        elements.append((at.x, "".join(_beside(at, labels, row)) + chosen))
     return elements
 
 
 def _beside(at, labels, chosen):
-    """Yield the labels of rows that have room; under the plate of the chosen one they are hidden, not left out.
+    """Yield the labels of rows that have room; under that of the chosen one they are hidden, not left out.
 
     A page without a kernel changes what stands in elements, and needs the same ones at every stop.
     """

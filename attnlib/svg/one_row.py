@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..colours import KEY, LINE, QUERY, VALUE
+from ..symbols import speech
 from . import parts
-from .parts import NO_FILL, escape, tag, target, text
+from .parts import NO_FILL, tag, target, text
 
 STAGES = ("query", "keys", "scores", "weights", "output", "added")
 ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side remarks, 4.5 : 1 and more
@@ -36,6 +37,7 @@ class Layout:
     above: bool  # do the names of rows stand above them, or beside?
     x: int  # y of the vector, and of the names of the words
     head: int
+    names_size: int  # of the words of queries and keys
     query: tuple[int, int]  # (x, y)
     steps: tuple[int, ...]  # y of the score, the divided score, its exponential, the weight
     value: int
@@ -58,6 +60,7 @@ BESIDE = Layout(
     above=False,
     x=17,
     head=66,
+    names_size=16,
     query=(20, 86),
     steps=(120, 149, 174, 207),
     value=256,
@@ -79,6 +82,7 @@ ABOVE = Layout(
     above=True,
     x=34,
     head=122,
+    names_size=13,
     query=(18, 76),
     steps=(192, 236, 276, 314),
     value=382,
@@ -181,7 +185,7 @@ class OneRow:
     def _centre(self, k, of=0):
         return self.at.left + (k + 0.5) * self.columns[of]
 
-    def _cells(self, stage, part, x, y, wide, high=24, *, colour=None, names=(), bold=False, line=1, size=14):
+    def _cells(self, stage, part, x, y, wide, high=24, *, colour=None, names=(), bold=False, line=1, size=13):
         """Draw the numbers of a part side by side in boxes, with their arithmetic, and what waits for them."""
         count = len(self.numbers[part])
         for j, number in enumerate(self.numbers[part]):
@@ -192,9 +196,9 @@ class OneRow:
                 edge = 'stroke="currentColor" stroke-width="2.5"'
             tint = f' fill="{colour}" opacity="{0 if zero else 0.22}"/>' if colour else f"{NO_FILL}/>"
             at, anchor = (left + wide - 6, "end") if names else (left + wide / 2, "middle")
-            words = text(left + 6, middle, names[j], size=12) if names else ""
+            words = text(left + 6, middle, names[j]) if names else ""
             words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)
-            opening = f"<g><title>{escape(number.how)}</title>{box}{tint}"
+            opening = f"<g><title>{speech(number.how)}</title>{box}{tint}"
             faint = f'<g opacity="{FAINT if zero else 1}">{words}</g></g>'
             self._add(stage, f'{opening}{box} fill="none" {edge}/>{faint}')
         clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}
@@ -212,7 +216,7 @@ class OneRow:
         right = x + parts.width(words) + (14 if colour else 8)
         place = (right, y) if self.at.above else (x, y + 13 + 3 * bool(colour))
         self._add(0, tag(x, y, words, colour, anchor="start") if colour else text(x, y, words, bold=True))
-        self._add(stage, f'<g opacity="{FAINT}">{text(*place, small, size=12, math=True)}</g>')
+        self._add(stage, f'<g opacity="{FAINT}">{text(*place, small, math=True)}</g>')
 
     def _vector(self):
         """Draw the vector, and the rail that carries it unchanged to where something is added to it."""
@@ -227,7 +231,7 @@ class OneRow:
         """Write the features over their columns; those that say nothing here are faint."""
         for f, name in enumerate(self.names.features):
             faint = FAINT if abs(self.numbers[part][f].value) < ZERO else 1
-            self._add(0, f'<g opacity="{faint}">{_middle(self._centre(f, 1), y, name, 12)}</g>')
+            self._add(0, f'<g opacity="{faint}">{_middle(self._centre(f, 1), y, name)}</g>')
 
     def _query_and_keys(self):
         at, wide, (x, y) = self.at, self.at.key_cell * len(self.names.asked), self.at.query
@@ -235,17 +239,17 @@ class OneRow:
         head = (x + wide + 8, y + 17) if at.above else (x, at.head)
         self._vector_of(1, "query", self.word, QUERY, head, x, y)
         for k, word in enumerate(self.names.words):
-            head = self._centre(k) - (parts.width(word, 15) + 38) / 2, at.head
+            head = self._centre(k) - (parts.width(word, self.at.names_size) + 38) / 2, at.head
             self._vector_of(2, f"key {k}", word, KEY, head, self._centre(k) - wide / 2, y + 66 * at.above)
 
     def _vector_of(self, stage, part, word, colour, head, x, y):
         """Draw a query or a key, its role and word, and the names of the features that are not 0 in it."""
         role = part.split()[0]
-        beside = text(head[0] + parts.width(role) + 12, head[1], word, size=15, bold=True)
+        beside = text(head[0] + parts.width(role) + 12, head[1], word, size=self.at.names_size, bold=True)
         self._add(0, tag(*head, role, colour, anchor="start"), beside)
         self._cells(stage, part, x, y, self.at.key_cell, colour=colour)
         held = ", ".join(name for name, n in zip(self.names.asked, self.numbers[part], strict=True) if n.value)
-        self._add(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
+        self._add(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held))
 
     def _steps(self, root):
         """Draw the scores and what becomes of them; a bar below a score is as long as it is large."""
@@ -255,7 +259,7 @@ class OneRow:
         for part, y, (words, small), stage in rows:
             self._label(y, words, small, stage=4 if part == "exp" else 0)
             large = part in ("scores", "weights")
-            self._cells(stage, part, at.left, y - 1, self.columns[0], 19, line=0, bold=large, size=15 if large else 14)
+            self._cells(stage, part, at.left, y - 1, self.columns[0], 19, line=0, bold=large, size=16 if large else 13)
             for k, number in enumerate(self.numbers[part] if part.endswith("scores") else ()):
                 long = abs(number.value) * at.unit
                 self._add(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
@@ -283,8 +287,8 @@ class OneRow:
         self._label(at.output, "output", "" if at.above else " ".join(takes))
         for k, words in enumerate(takes if at.above else ()):  # ribbons cross what stands above the output
             place = middle + at.output_cell * len(given) / 2 + 6, at.output + 10 + 13 * k
-            self._add(0, f'<g opacity="{FAINT}">{text(*place, words, size=12)}</g>')
-        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.output_cell * len(given) / 2
+            self._add(0, f'<g opacity="{FAINT}">{text(*place, words)}</g>')
+        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 16}, middle - at.output_cell * len(given) / 2
         self._cells(5, "output", x, at.output, at.output_cell, 25, **look)
         self.middle = middle
 
@@ -320,7 +324,7 @@ class OneRow:
         self._add(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
         marks = (*((v, w) for v, w in ends), (was, self.word))
         for x, (value, word) in zip((left, left + long, begun), marks, strict=True):
-            self._add(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
+            self._add(0, _middle(x, y + 18, f"{word} {_plain(value)}"))
         way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
         change = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
         shaft = _bar(min(begun, to), y - 3, max(abs(to - begun) - 8, 0), 6, colour=VALUE)
@@ -329,7 +333,7 @@ class OneRow:
         self._add(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
-def _middle(x, y, words, size=14):
+def _middle(x, y, words, size=13):
     return text(x, y, words, size=size, anchor="middle")
 
 

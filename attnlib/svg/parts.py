@@ -8,7 +8,6 @@ seams that look like groups.
 import base64
 import html
 import io
-import re
 from collections import defaultdict
 from functools import lru_cache
 
@@ -16,11 +15,12 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import BELOW, KEY, NOT_FINITE, PLATE, SHARES, inks, levels, map_name, rgb, token
+from ..colours import BELOW, KEY, NOT_FINITE, SHARES, inks, levels, map_name, rgb, token
 from ..colours import QUERY as QUERY  # examples name it
+from ..symbols import maths, speech
 
 LABEL = 10  # most characters of a label
-SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+SIZE, LARGE, SMALL = 13, 16, 12  # of all words, of titles, of numbers in small cells
 MANY_CELLS = 256 * 256  # more of them are an image with a palette, where a small one would only be larger for it
 AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
@@ -28,13 +28,7 @@ TIMES = "\u00d7"  # of shapes: 3 by 4
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
 NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
-FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
-# Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
-SYMBOL = re.compile(
-    r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'|\^T\b|)"
-    r"|\b(?P<up>[KQX])\^T\b|\b(?P<dot>q\.k)\b"
-)
-
+FONT = 'font-family="var(--sans,system-ui,sans-serif)" fill="currentColor"'
 
 # A slider draws much of a picture where it stood, and that is written once. Typed: 12 and 12.0 are one key otherwise.
 cached = lru_cache(maxsize=1024, typed=True)
@@ -60,8 +54,8 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     place = "" if at is None else f' data-at="{at[0]:g} {at[1]:g}"'
     return (
         f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" {wide}height:auto"{place} {FONT}>'
-        f"<title>{html.escape(title)}</title>"
-        f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
+        f"<title>{speech(title)}</title>"
+        f"<desc>{speech(description)}</desc>{''.join(parts)}</svg>"
     )
 
 
@@ -96,36 +90,6 @@ def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else escape(words)}</text>'
 
 
-@cached
-def maths(words, markup="svg"):
-    """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
-
-    >>> maths("K^T", "html")
-    '<i>K</i><sup>T</sup>'
-    """
-    italic, sub, over = {
-        "svg": (
-            '<tspan font-style="italic">{}</tspan>',
-            '<tspan dy="3" style="font-size:.78em">{}</tspan><tspan dy="-3">&#8203;</tspan>',
-            "√{}",
-        ),
-        "html": ("<i>{}</i>", "<sub>{}</sub>", "√{}"),
-    }[markup]
-    up = sub.replace('dy="3"', 'dy="-5"').replace('dy="-3"', 'dy="5"').replace("sub>", "sup>")
-
-    def symbol(match):
-        if match["root"]:
-            return over.format(SYMBOL.sub(symbol, match["root"]))
-        if match["letter"]:
-            raised = up.format("T") if match["prime"] == "^T" else match["prime"]
-            return italic.format(match["letter"]) + sub.format(match["sub"]) + raised
-        return (
-            italic.format(match["up"]) + up.format("T") if match["up"] else f"{italic.format('q')}·{italic.format('k')}"
-        )
-
-    return SYMBOL.sub(symbol, html.escape(words, quote=False))
-
-
 def shorten(label, length=LABEL):
     """Return a label of at most `length` characters.
 
@@ -147,19 +111,13 @@ def width(words, size=SIZE):
 
 @cached
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
-    """Return words on a plate in the colour of their role, black on it: the same in every theme.
+    """Return words in the colour of their role.
 
-    >>> KEY in tag(50, 20, "keys (columns)", KEY)
+    >>> "var(--key-text," in tag(50, 20, "keys (columns)", KEY)
     True
     """
-    long = round(width(words)) + 8
-    left = x - long / 2 if anchor == "middle" else x
-    turned = f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
-    return (
-        f'<g{turned}><rect x="{left:g}" y="{y - 13}" width="{long}" height="17" rx="3" fill="{PLATE[colour]}"/>'
-        f'<text x="{left + long / 2:g}" y="{y}" text-anchor="middle" font-size="{SIZE}" '
-        f'style="fill:#000000">{html.escape(words)}</text></g>'
-    )
+    ink = paint(f"{colours.ROLES[colour]}-text")
+    return text(x, y, words, anchor=anchor, bold=True, turn=turn).replace(">", f' style="fill:{ink}">', 1)
 
 
 @cached
@@ -209,7 +167,18 @@ def number(value, places):
     return words[1:] if words[0] == "-" and not words.strip("-0.") else words
 
 
-def decimals(values, room, size=SMALL, most=2, least=None):
+def number_size(room):
+    """Return the size of numbers in cells `room` wide: where a sign and two decimals need more at 13, it is 12.
+
+    A map of nine keys has its numbers on a phone at 12 alone.
+
+    >>> number_size(39), number_size(38)
+    (13, 12)
+    """
+    return SIZE if room >= width("-0.25", SIZE) + 1 else SMALL
+
+
+def decimals(values, room, size=None, most=2, least=None):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
     Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
@@ -220,7 +189,7 @@ def decimals(values, room, size=SMALL, most=2, least=None):
     >>> decimals(np.array([0.25, 1.0]), 20, least=0), decimals(np.array([3.0, 12.0]), 20, least=1)
     (0, 0)
     """
-    finite = values[np.isfinite(values)].tolist()
+    finite, size = values[np.isfinite(values)].tolist(), size or number_size(room)
     if not finite:
         return None
     ends = min(finite), max(finite)
@@ -289,7 +258,8 @@ def matrix(
     return (
         f'<g fill="{_end(tint)}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
         f"{_gaps(n, m, side, high)}{stripes}"
-        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
+        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{number_size(side - inset)}" pointer-events="none">'
+        f"{''.join(numbers)}</g>"
     )
 
 

@@ -2,7 +2,8 @@
 
 At that word all ribbons stand side by side, and together they are always as wide: a row of weights is one whole that is
 shared. The nearest word has the innermost ribbon. The same picture is drawn twice: words in a row, ribbons above them,
-and for a narrow page words below each other, ribbons at their right. lite/sentence.js draws the same ribbons.
+and for a narrow page words below each other, ribbons at their right. `outlines` is the geometry of all ribbons of the
+series; lite/sentence.js, which draws while somebody plays, has the same, and a test compares them.
 """
 
 import html
@@ -11,20 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import KEY, NEXT, PLATE, QUERY
+from ..colours import NEXT, QUERY
 from . import parts
-from .parts import escape, exact, tag, target, text
+from .parts import escape, exact, paint, tag, target, text
 from .tokens import length, starts_word, visible
 
 WIDE, HIGH, FOOT = 588, 244, 144  # pixels; FOOT is where ribbons stand on words in a row
 NARROW, EDGE, TOP, STEP = 328, 118, 76, 25  # of the narrow picture; EDGE is where ribbons stand, STEP from word to word
 BAND, DEEP = (36, 24), (98, 190)  # of both: width of all ribbons together, and how far from the words they go
 NEAR, FAR, ITSELF = 0.16, 0.82, 14  # share of DEEP for any ribbon, for the longest besides; height of one to itself
-LARGEST, SMALLEST, GAP = 22, 13, 0.55  # size of the words; the gap between two, as a share of it
+SIZES, GAP = (20, 16, 13), 0.36  # of the words; the gap between two, as a share of it
 MARGIN, BLANK, MOST = 8, 46, 16  # beside the sentence; width of the next word's box at least; words of a narrow page
 BARS, BAR = 3, 130  # likely next words: how many, and the longest bar
-SEEN, NUMBERED, APART = 0.005, 0.05, 33  # weight that is drawn, that has its number; pixels between two numbers
+SEEN, NUMBERED, STRONG = 0.005, 0.05, 0.3  # weight that is drawn, that has its number, whose word has its colour
+APART = 33  # pixels between two numbers
 LETTERS, BRIEF = 14, 10  # of a token in the sentence, and where there is less room
+SERIF = "var(--serif,Georgia,serif)"
 ORDER = ("first", "second", "third", "fourth")
 
 
@@ -54,8 +57,8 @@ def line(words, nexts):
     """
     for shown in range(min(len(words), 2 * MOST), 0, -1):
         groups = group_tokens(len(words), shown)
-        for size in np.arange(LARGEST, SMALLEST - 0.5, -0.5):
-            made, end = _set_line(words, groups, nexts, float(size))
+        for size in SIZES:
+            made, end = _set_line(words, groups, nexts, size)
             if end <= WIDE - MARGIN:
                 aside = (WIDE - MARGIN - end) / 2
                 return made._replace(centres=tuple(x + aside for x in made.centres), blank=made.blank + aside)
@@ -72,8 +75,8 @@ def column(words):
     groups = group_tokens(len(words), min(len(words), MOST))
     shown = [_token_or_dots(words, group, BRIEF) for group in groups]
     centres = [TOP + STEP * i for i in range(len(groups))]
-    widths = [round(length(word, 15), 1) for word in shown]
-    return Line(15, tuple(shown), tuple(groups), tuple(centres), tuple(widths), centres[-1] + STEP + 6, STEP, True)
+    widths = [round(length(word, 16), 1) for word in shown]
+    return Line(16, tuple(shown), tuple(groups), tuple(centres), tuple(widths), centres[-1] + STEP + 6, STEP, True)
 
 
 def group_tokens(n, shown):
@@ -125,15 +128,15 @@ def ribbons(
     place = column(tuple(words)) if narrow else line(tuple(words), nexts)
     shares = np.array([weights[list(group)].sum() for group in place.groups])
     looking = place.column(query)
-    answer = [*bands(place, shares, looking), *_plates(place, shares, looking), _answer(place, *following[0])]
+    answer = [*bands(place, shares, looking), _answer(place, *following[0])]
     answer += [*_numbers(place, shares, looking), _likely(place, following)]
     brief = setting.replace("divided by", "÷") if narrow else setting
-    answer.append(text(MARGIN, 58 if narrow else 40, brief, size=12, math=True))
+    answer.append(text(MARGIN, 58 if narrow else 40, brief, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
     pieces = [] if waits else [stage_group(answer, "stage", now)]
-    pieces += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
+    pieces += [*_words(place, shares, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
     at = (MARGIN, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
-    first = text(*at[:2], "Guess first. Then you see where it looks.", size=14 - narrow, anchor=at[2])
+    first = text(*at[:2], "Guess first. Then you see where it looks.", size=13 if narrow else 16, anchor=at[2])
     pieces.append(stage_group([first], "waits", now))
     pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
@@ -155,7 +158,7 @@ def stage_group(pieces, name, now, stage=1):
 
 def _headline(place, verdict, guesses, guess):
     """Yield what the model says, behind what a reader said."""
-    size = 15 if place.narrow else 18
+    size = 16 if place.narrow else 20
     if not guesses:
         yield text(MARGIN, 20, verdict, size=size, bold=True)
     for k, said in enumerate(guesses, 1):
@@ -194,33 +197,45 @@ def key_name(words, j, mark):
     return which + mark(j, visible(words[j]))
 
 
-def bands(place, shares, looking):
-    """Yield the ribbons: they leave the word that looks side by side, the nearest word's innermost.
+def outlines(centres, shares, looking, full, deep):
+    """Yield each word's number and the corners of its ribbon, (along the sentence, away from it).
 
-    The point at u along the sentence and v away from it is (u, FOOT - v), and in a narrow picture (EDGE + v, u).
+    Words stand at `centres`. All ribbons leave the word `looking` side by side, the nearest word's innermost, together
+    `full` wide where the `shares` sum to 1; the longest goes `deep` away. To itself a word has a block of four corners.
+
+    >>> [(j, corners[0]) for j, corners in outlines([0, 10], [0.75, 0.25], 1, 4, 9)]
+    [(1, (8.0, 0)), (0, (12.0, 0))]
     """
-    u, n = place.centres[looking], len(shares)
-    wide, longest = (BAND[place.narrow] * shares).tolist(), place.centres[-1] - place.centres[0] or 1
-    start = u - BAND[place.narrow] / 2
+    u, longest = centres[looking], centres[-1] - centres[0] or 1
+    start = u - full / 2
     # The farthest words have the middle, those behind the one that looks come last.
-    for j in [*range(looking, -1, -1), *range(n - 1, looking, -1)]:
-        size, key = wide[j], place.centres[j]
+    for j in [*range(looking, -1, -1), *range(len(shares) - 1, looking, -1)]:
+        size, key = full * shares[j], centres[j]
         if j == looking:
-            corners = (start, 0), (start, ITSELF), (start + size, ITSELF), (start + size, 0)
-            d = "M{}L{}L{}L{}Z"
+            yield j, ((start, 0), (start, ITSELF), (start + size, ITSELF), (start + size, 0))
         else:
-            outer = 4 / 3 * DEEP[place.narrow] * (NEAR + FAR * abs(u - key) / longest)
+            outer = 4 / 3 * deep * (NEAR + FAR * abs(u - key) / longest)
             inner = max(0, outer - 4 / 3 * size)
             near, far = (start, start + size) if j < looking else (start + size, start)
             end = size / 2 if j < looking else -size / 2
             corners = (far, 0), (far, outer), (key - end, outer), (key - end, 0)
-            corners += (key + end, 0), (key + end, inner), (near, inner), (near, 0)
-            d = "M{}C{} {} {}L{}C{} {} {}Z"
-        points = (f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners)
-        title = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
-        style = f'fill="{QUERY if j == looking else KEY}" opacity="{0.65 * int(shares[j] >= SEEN):g}"'
-        yield f'<path class="attnlib-moves" d="{d.format(*points)}" {style}><title>{title}</title></path>'
+            yield j, (*corners, (key + end, 0), (key + end, inner), (near, inner), (near, 0))
         start += size
+
+
+def ribbon_path(points):
+    """Return what draws the corners of `outlines`, already written as "x y"."""
+    return ("M{}L{}L{}L{}Z" if len(points) == 4 else "M{}C{} {} {}L{}C{} {} {}Z").format(*points)
+
+
+def bands(place, shares, looking):
+    """Yield the ribbons: the point at u along the sentence and v away from it is (u, FOOT - v), or (EDGE + v, u)."""
+    for j, corners in outlines(place.centres, shares.tolist(), looking, BAND[place.narrow], DEEP[place.narrow]):
+        points = [f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners]
+        title = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
+        fill, thick = (QUERY, 1) if j == looking else (paint("weight"), 0.55)
+        style = f'fill="{fill}" opacity="{thick * int(shares[j] >= SEEN):g}"'
+        yield f'<path class="attnlib-moves" d="{ribbon_path(points)}" {style}><title>{title}</title></path>'
 
 
 def _at(place, j):
@@ -239,35 +254,21 @@ def _cell(place, token):
     return round(place.centres[j] - wide / 2), FOOT, round(wide), 54
 
 
-def _words(place, looking, now):
-    """Yield the words; the one that looks stands on a plate, and without it until somebody has guessed."""
-    for name, marked in (("stage", looking), ("waits", None)):
+def _words(place, shares, looking, now):
+    """Yield the words, coloured once somebody has guessed: the one that looks, at what it looks, what comes later."""
+    for name in ("stage", "waits"):
         words = []
         for j, word in enumerate(place.words):
             x, y, anchor = _at(place, j)
-            style = ' style="fill:#000000"' if j == marked else ""
-            shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"{style}'
-            words.append(f"{shape}>{escape(word)}</text>")
-        yield stage_group(words, name, now)
-    if place.narrow:
-        yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
-    else:
-        yield _frame(place.blank, FOOT + 6, place.box, round(place.size * 1.5) + 2)
-
-
-def _frame(x, y, wide, high):
-    style = f'rx="4" fill="none" stroke="{NEXT}" stroke-width="2.5"'
-    return f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" {style}/>'
-
-
-def _plates(place, shares, looking):
-    """Yield the grounds of the words: the query's plate, and of the others as much of the keys' colour as they get."""
-    for j, (wide, w) in enumerate(zip(place.widths, shares.tolist(), strict=True)):
-        x, y, _ = _at(place, j)
-        left = x - wide - 4 if place.narrow else x - wide / 2 - 4
-        size = f'x="{left:.1f}" y="{y - 1.15 * place.size:.1f}" width="{wide + 8:.1f}" height="{1.5 * place.size:.1f}"'
-        style = f'fill="{PLATE[QUERY]}"' if j == looking else f'fill="{KEY}" opacity="{0.45 * w:.3f}"'
-        yield f'<rect class="attnlib-moves" {size} rx="4" {style}/>'
+            role = "query-text" if j == looking else "key-text" if shares[j] >= STRONG else ""
+            style = f' style="fill:{paint(role)}" font-weight="600"' if role else ""
+            if j > looking and shares[j] < SEEN:
+                style = f' style="fill:{paint("quiet")}"'
+            shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"'
+            words.append(f"{shape}{style if name == 'stage' else ''}>{escape(word)}</text>")
+        yield stage_group([f'<g font-family="{SERIF}">{"".join(words)}</g>'], name, now)
+    x, y, wide = (EDGE - 72, place.blank + 12, 72) if place.narrow else (place.blank, _at(place, 0)[1] + 7, place.box)
+    yield f'<path d="M{x:g} {y:g}h{wide}" stroke="currentColor" stroke-width="2"/>'
 
 
 def _numbers(place, shares, looking):
@@ -278,17 +279,16 @@ def _numbers(place, shares, looking):
         if not place.narrow and w >= NUMBERED:
             low, last = x - last < APART and not low, x
         x, y = (20, y - 1) if place.narrow else (x, y + (36 if low else 21))
-        yield text(x, y, f"{w:.2f}" if w >= NUMBERED else "", size=12, anchor="middle")
+        yield text(x, y, f"{w:.2f}" if w >= NUMBERED else "", anchor="middle")
 
 
 def _answer(place, word, p):
-    """Return the most likely next word, in the box behind the sentence."""
-    word, x, y, anchor = visible(word), place.blank + place.box / 2, _at(place, 0)[1], "middle"
-    if place.narrow:
-        x, y, anchor = EDGE - 6, place.blank + 5, "end"
-    word = parts.shorten(word, BRIEF if place.narrow else LETTERS)
+    """Return the most likely next word, on the line behind the sentence."""
+    x, y, anchor = (EDGE - 6, place.blank + 5, "end") if place.narrow else (place.blank + 4, _at(place, 0)[1], "start")
+    word = parts.shorten(visible(word), BRIEF if place.narrow else LETTERS)
     size = f'font-size="{place.size:g}" text-anchor="{anchor}" font-weight="600"'
-    return f'<text x="{x:g}" y="{y:g}" {size}>{escape(word)}</text>'
+    style = f'style="fill:{paint("next-text")}" font-family="{SERIF}"'
+    return f'<text x="{x:g}" y="{y:g}" {size} {style}>{escape(word)}</text>'
 
 
 def _likely(place, following):
@@ -297,8 +297,8 @@ def _likely(place, following):
     pieces = [tag(x, y, "the next word", NEXT, anchor="start")]
     for i, (word, p) in enumerate(following[:BARS]):
         left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)
-        pieces.append(text(left, low, parts.shorten(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
-        pieces.append(text(left + BAR, low, f"{p:.2f}", size=13, anchor="end"))
+        pieces.append(text(left, low, parts.shorten(visible(word, joined=True), BRIEF), bold=i == 0))
+        pieces.append(text(left + BAR, low, f"{p:.2f}", anchor="end"))
         bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{NEXT}"'
         title = f"<title>{escape(visible(word))}: {exact(p)}</title>"
         pieces.append(f'<rect class="attnlib-moves" {bar}>{title}</rect>')

@@ -31,7 +31,7 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # %% [markdown]
 # ## Before you start
 #
-# Three questions about notebook [[start_here]], from memory.
+# Three questions from memory.
 #
 # **1.** *(notebook [[start_here]])* In a map of attention weights, what must sum to 1?
 #
@@ -122,8 +122,7 @@ for word, token in zip(WORDS, x):
 #   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
 # Think of a search. A database returns the one record whose key matches the query. Attention returns a weighted sum of all
-# values, each weighted by how well its key matches. *To* looked for a name in notebook [[start_here]], *she* does now, and in
-# notebook [[program_a_head]] a ship looks for its partner: it is the same act.
+# values, each weighted by how well its key matches. *To* looked for a name in notebook [[start_here]], and *she* does now.
 #
 # ## Step 1 · The inputs
 #

@@ -308,34 +308,30 @@ mine.keep(my_masked_softmax)
 #
 # **Goal.** Give your attention of exercise [[scaled_dot_product_attention]] a mask. *6 minutes, medium.*
 #
-# `my_masked_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. One mask $(n_q, n_k)$ may serve several
-# heads, $(h, n_q, d_k)$. A query that may attend to nothing gets zeros. Without a mask your attention does the work. With one,
-# write its steps out, and use your masked softmax.
+# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. Yours of [[scaled_dot_product_attention]] stands in
+# `mine/attention.py`, if you kept it: copy it, give it one argument more, and put your masked softmax in the place of the softmax. One
+# mask $(n_q, n_k)$ may serve several heads, $(h, n_q, d_k)$. A query that may attend to nothing gets zeros.
 
 # %%
-plain, masked_softmax = mine.load("plain_attention"), mine.load("masked_softmax")
+masked_softmax = mine.load("masked_softmax")
 
 
-def my_masked_attention(query, key, value, attn_mask=None):
-    if attn_mask is None:
-        return plain(query, key, value)
+def my_attention(query, key, value, attn_mask=None):
     return ...  # your code
 
 
 # %%
-verdict = check.masked_attention(my_masked_attention)
+verdict = check.masked_attention(my_attention)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# plain, masked_softmax = mine.load("plain_attention"), mine.load("masked_softmax")
+# masked_softmax = mine.load("masked_softmax")
 #
 #
-# def my_masked_attention(query, key, value, attn_mask=None):
-#     if attn_mask is None:
-#         return plain(query, key, value)
+# def my_attention(query, key, value, attn_mask=None):
 #     scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])  # (..., n_q, n_k)
 #     return masked_softmax(scaled, attn_mask) @ value  # (..., n_q, d_v)
 # ```
@@ -343,11 +339,11 @@ verdict
 # </details>
 
 # %% [markdown]
-# Notebook [[multi_head]] builds its heads on this function, and in [[it_speaks]] a language model calls it. The next cell keeps it in the folder
-# `mine`.
+# Notebook [[multi_head]] builds its heads on this function, and in [[it_speaks]] a language model calls it. The next cell keeps it in
+# place of the one of [[scaled_dot_product_attention]], from which it has grown.
 
 # %%
-mine.keep(my_masked_attention)
+mine.keep(my_attention)
 
 # %% [markdown]
 # ## 3 · The causality poke

@@ -387,7 +387,7 @@ class Recall(nn.Module):
 # %% [markdown]
 # Softmax turns the 16 ratings into probabilities. The loss is minus the logarithm of the probability of the right answer, the
 # *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$. Each step of training takes 128 memories, and
-# the folded function `look` measures the model on 1000 new ones.
+# `look` measures the model on 1000 new ones.
 
 
 # %%
@@ -589,8 +589,6 @@ print(f"ratings vary by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 #
 # What lets the slot win over the asking token, which has the same letter? Its number. The *Appendix* leaves the numbers out of the
 # keys, and only there: then both get one half. So a query has also learned to prefer keys that hold a number.
-#
-# By how much a rating varies is its standard deviation over the 16 embeddings; we print the mean over the 16 ratings.
 #
 # </details>
 
@@ -828,7 +826,7 @@ live.weights_view(fresh_weights, still=(8, 64, 512), **both)
 
 # %% [markdown]
 # The default stays pale at every $d_k$. Xavier starts sharp at a small $d_k$ and ends pale: it keeps the variance for
-# square matrices only. So "the division keeps the variance near 1" is a statement about the division, the tokens and the draw.
+# square matrices only.
 #
 # You may read that `nn.Linear` uses Xavier or [Kaiming](../REFERENCES.md#he-2015) initialisation. Both are rules for the
 # standard deviation, from the number of inputs, *fan_in*, and of outputs, *fan_out*. Measure it:

@@ -67,9 +67,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times, and without the division her row is a little sharper. Three features are too few to show more. So
-# from here on queries and keys are random, with as many features as we like. A head that has learned nothing compares at
-# random, too.
+# She finds Anna both times, and without the division her row is a little sharper. Three features show no more. So from here on
+# queries and keys are random, as in a head that has learned nothing, with as many features as we like.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
 # and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does the score end? The standard
@@ -302,8 +301,6 @@ in_the_plane
 # - The variance of the scores is between 0.8 and 1.25, for the small tokens alone and for the large ones alone.
 # - Among tokens of one size your scores follow the plain dot products: their correlation is 0.9 or more.
 # - A score depends on its own query and its own key. A further token in the call changes no other score.
-#
-# Some of today's models use one good way, which notebook [[todays_head]] calls *QK-norm*.
 
 
 # %%
@@ -331,9 +328,8 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Divide by $d_k$
 #
-# A number by which scores are divided before softmax is called a *temperature* ([Hinton et al.
-# 2015](../REFERENCES.md#hinton-2015)), and the number of features fixes ours. If dividing is good, is dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how
-# many of ten keys stay in play?
+# The divisor of scores is called a *temperature* ([Hinton et al. 2015](../REFERENCES.md#hinton-2015)). If dividing is good, is
+# dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how many of ten keys stay in play?
 #
 # - **a** about 1.5
 # - **b** about 7
@@ -412,8 +408,7 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # $d_k$, and with more keys at a larger one (*Appendix*).
 #
 # **Gradients.** With ten keys at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the
-# division (*Appendix*). On the query it is the same, 1.18 and 1.16, because the division itself makes that one 8 times smaller.
-# Nor does this show that a head without the division cannot learn. $W_Q$ could learn the divisor, and Adam, the method
+# division (*Appendix*). But this does not show that a head without the division cannot learn. $W_Q$ could learn the divisor, and Adam, the method
 # of notebook [[pytorch_module]], divides the usual size of a gradient away. Gemma 4 brings queries and keys to one size by a
 # norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)).
 #
@@ -427,8 +422,7 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 #
 # <details><summary>Answer</summary>
 #
-# In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too. The division changes how
-# sharp a row is, not which key comes first.
+# In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too.
 #
 # </details>
 #

@@ -397,7 +397,7 @@ verdict
 # %% [markdown]
 # ## Keep it
 #
-# Notebook [[masks]] continues with both functions. When their checks say ✓, the next cells write them to the folder `mine` beside the
+# Notebook [[masks]] builds on the softmax and gives the attention a mask. When their checks say ✓, the next cells write them to the folder `mine` beside the
 # notebooks.
 
 # %%

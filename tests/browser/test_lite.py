@@ -246,7 +246,7 @@ def test_the_link_of_an_exercise_leads_to_its_cell(url, new_page):
     page.goto(f"{url}/read/{find_notebook('multi_head').name}.html")
     write = page.locator(".attnlib-write a").last
     write.evaluate("link => link.click()")
-    goal = page.locator(".jp-Cell.jp-mod-active", has_text=f"Exercise {numbers()['two_jobs']}")
+    goal = page.locator(".jp-Cell.jp-mod-active", has_text=f"Exercise {numbers()['MultiHeadAttention']}")
     goal.wait_for(timeout=60_000)
     page.wait_for_function("ask.isInView", arg=goal.element_handle(), timeout=20_000)
     assert page.locator(".jp-Cell.jp-mod-selected").count() == 1

@@ -105,9 +105,8 @@ EXERCISES = (
             "Between scale and softmax: where attn_mask is False, the scaled score becomes -inf.",
             "Your masked softmax does both: masked_softmax(scaled, attn_mask), then times value.",
         ),
-        # What the reader kept in lesson vectorized may be called here, or attnlib's in its place, without a remark.
-        our_functions=("attention_trace",),
-        kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
+        our_functions=("scaled_dot_product_attention", "attention_trace"),
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),  # that of lesson vectorized, grown
         probes=attention_probes(),
         **step_options("output", "q k v mask", axes=OUTPUT_AXES),
         reveal=locate.attention(),

@@ -157,8 +157,8 @@ EXERCISES = (
         "they do is judged.",
         (
             "Row i of W_Q is the query of token i; its first four columns ask in head 1, the last four in head 2.",
-            "A query asks for a place by a large number in the column of that place, as in section 1.",
-            "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite place. Two equal numbers share a row.",
+            "A query asks for a position by a large number in the column of that position.",
+            "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite position. Two equal numbers share a row.",
         ),
         judge=judge_jobs,
         names=tuple(REPAIRS),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnlib.colours import VALUE
-from attnlib.examples import TWO_HEADS, WORDS
+from attnlib.examples import OUTPUT_FEATURES, TWO_HEADS, WORDS
 
 from ...engine.describe import Payoff
 from ...engine.pictures import chip, heatmap, table
@@ -40,12 +40,8 @@ def both_heads(merge_heads):
 def two_names(layer):
     """Draw what *saw* gets about the woman and about the man, by the reader's own layer."""
     x, *matrices = TWO_HEADS
-    got, (one, other) = (
-        layer(x, x, x, *matrices, 2)[SAW],
-        (matrices[-1][0], matrices[-1][3]),
-    )  # what each head's who does
-    woman, man = (int(np.flatnonzero(own * (rest == 0))[0]) for own, rest in ((one, other), (other, one)))
-    told = [chip(f"{got[at]:.3f}", VALUE) for at in (woman, man)]
+    got = layer(x, x, x, *matrices, 2)[SAW]
+    told = [chip(f"{got[OUTPUT_FEATURES.index(name)]:.3f}", VALUE) for name in ("woman", "man")]
     return table([["<i>saw</i> learns", "who the woman is", "who the man is"], ["", *told]])
 
 
@@ -79,7 +75,7 @@ PAYOFFS = {
     "multi_head_attention": Payoff(
         "*saw* now knows both: Anna (1.064) and Ben (-1.278).",
         two_names,
-        "Next: the same as a class that torch can train.",
+        "Next: choose what two heads look for.",
     ),
     "MultiHeadAttention": Payoff(
         "Same numbers as NumPy, and all four layers get a gradient.",
@@ -89,6 +85,6 @@ PAYOFFS = {
     "two_jobs": Payoff(
         "Head 1 looks across the ring, head 2 at both neighbours.",
         two_maps,
-        "Next: what a trained layer does with two heads.",
+        "Next: what a bare reshape does to such a layer.",
     ),
 }

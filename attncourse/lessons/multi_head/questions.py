@@ -27,12 +27,6 @@ QUESTIONS = (
         "half of the numbers is the first half of the words.",
         c="reshape never fails if the number of entries is right, and 24 = 2 * 4 * 3.",
     ),
-    Question("two_heads", right="b", tempting="a").because(
-        a="The parameters are equally many. What differs is the number of rows of weights per query.",
-        b="A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. "
-        "Two heads keep the places apart.",
-        c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
-    ),
     Question("head_divisor", right="c", tempting="a").because(
         a="That is the root of 768, the width of the layer. But a score adds up the products of one head.",
         b="64 is the d_k of one head, 768 / 12. The divisor is its root.",

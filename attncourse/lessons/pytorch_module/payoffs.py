@@ -43,7 +43,7 @@ PAYOFFS = {
     "alphabet_scores": Payoff(
         "A letter and itself score 8, any other pair about 0: each letter finds its own slot.",
         two_cells,
-        "Next: a key is what is found, a value what it gives.",
+        "Next: what a key is, and what a value carries.",
     ),
     "other_head": Payoff(
         "Row c is bright in column h: the key of h is what c looks for.",

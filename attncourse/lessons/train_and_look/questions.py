@@ -14,6 +14,12 @@ QUESTIONS = (
         "token is never the answer. With nine, it is the answer at 1 of 9 positions, as any other token is.",
         c="Then nine tokens would show a pale diagonal, too, and they hardly do.",
     ),
+    Question("two_heads", right="b", tempting="a").because(
+        a="The parameters are equally many. What differs is the number of rows of weights per query.",
+        b="A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. "
+        "Two heads keep the places apart.",
+        c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
+    ),
     Question("one_layer", right="b", tempting="a").because(
         a="Its keys do not know what stood before them. Yet with twelve heads it names most answers, place by place.",
         b="Two layers need one head each. One layer begins to learn with eight heads, place by place, and with twelve "
@@ -25,11 +31,6 @@ QUESTIONS = (
         b="The query looks for a key that says 'before me stood B'. Only layer 1 can tell a key which letter stood "
         "before it.",
         c="The value only has to say which letter it is, and the letter knows that without layer 1.",
-    ),
-    Question("by_hand", right="c", tempting="a").because(
-        a="Eleven do, one for each place. But the weight of the letter that asks can be a measure for the others.",
-        b="Half of them would do, but it gets by with fewer.",
-        c="Two: each weighs the letters against the letter that asks, and their difference is largest just behind it.",
     ),
 )
 

@@ -80,7 +80,7 @@ EXERCISES = (
         "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in 'masks'. A function "
         "that already takes one is right, too.",
         ATTENTION_HINTS,
-        kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
         **step_options("output", "q k v", axes=OUTPUT_AXES),
         our_functions=("attention_trace",),
