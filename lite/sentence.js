@@ -144,9 +144,10 @@
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
     svg.replaceChildren();
-    if (tall) svg.setAttribute("viewBox", `0 0 ${width} ${n * step + 6}`);
+    const high = (n + 1) * step + 10; // the next word has a line of its own below the last
+    if (tall) svg.setAttribute("viewBox", `0 0 ${width} ${high}`);
     else svg.removeAttribute("viewBox");
-    svg.style.height = tall ? `${n * step + 6}px` : "";
+    svg.style.height = tall ? `${high}px` : "";
     const whole = element("g", { transform: `translate(${off.toFixed(1)} 0)` }, svg), ribbons = element("g", { class: "bands" }, whole);
     const words = line.spots.map(({ wide }, j) => {
       const word = element("g", { class: "word" }, whole), base = bases[j];
@@ -170,12 +171,10 @@
       word.addEventListener("pointerleave", () => light(null));
       return word;
     });
-    let gap = null;
-    if (!tall) {
-      const x = line.end + 6, base = bases.at(-1);
-      element("path", { d: `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
-      gap = element("text", { x: x + 4, y: base + 33, class: "gap", "font-size": size }, whole);
-    }
+    const x = line.end + 6, base = bases.at(-1), low = (n + 0.5) * step + 6;
+    element("path", { d: tall ? `M${bottom - 80} ${low + 7}h72` : `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
+    const at = tall ? { x: bottom - 8, y: low, "text-anchor": "end" } : { x: x + 4, y: base + 33 };
+    const gap = element("text", { ...at, class: "gap", "font-size": size }, whole);
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
     const deep = Math.max(8, tall ? width - 132 : line.lines > 1 ? pitch - 58 : bottom - 8);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
@@ -275,7 +274,7 @@
   for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", { class: "cell", rx: 2 }, grid), element("rect", { class: "heat", rx: 2, opacity: 0 }, grid)]);
   const ring = element("rect", { class: "ring", rx: 3, width: 17 }, grid);
   const ticks = [1, 5, 10, 15, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
-  let brightest = [0, 0];
+  let strongest = [0, 0];
 
   function arrange(tall) {
     high = tall ? 32 : 16;
@@ -300,13 +299,13 @@
       for (let head = 0; head < HEADS; head++) {
         const x = visible ? brightness(layer, head) : 0;
         cells[layer * HEADS + head][1].setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
-        if (x > most) [most, brightest] = [x, [layer, head]];
+        if (x > most) [most, strongest] = [x, [layer, head]];
       }
     const [layer, head] = shownHead();
     ring.setAttribute("x", layer * 16 - 1.5);
     ring.setAttribute("y", head * high - 1.5);
     const what = key === null ? "at words between the first and itself" : `at <b class="k">${named(key)}</b>`;
-    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads: how much <b class="q">${shown(item.words[state.query])}</b> looks ${what}`;
+    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> looks ${what}`;
   }
 
   function headAt(event) {
@@ -782,7 +781,7 @@
   $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
   for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
-  $("brightest").addEventListener("click", () => keep(brightest));
+  $("strongest").addEventListener("click", () => keep(strongest));
   $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
   $("exchange").addEventListener("click", () => show(item.id === "mary" ? "john" : "mary", undefined, true));
   $("ours").addEventListener("change", ({ target }) => {

@@ -200,6 +200,14 @@ def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_ch
         assert ("0.5000" in text) is not trained and text.startswith("The picture at step = 0, 9;")
 
 
+def test_a_map_of_a_still_is_named_in_at_most_four_digits():
+    stops = [("one", 1.0), ("root", 3**0.5)]
+    view = live.weights_view(lambda by: {"map": np.eye(2)}, by=stops, start=1.0, still=(1.0, 3**0.5))
+    figure, text = view._still()
+    assert [ax.get_title() for ax in figure.axes[:2]] == ["map\nby = 1", "map\nby = 1.732"]
+    assert text.startswith("The picture at by = 1, 1.732;")
+
+
 def test_every_view_is_among_those_that_are_tried():
     assert {*VIEWS} == {*live.__all__} - {"LiveView", "progress", "readings"}
 

@@ -1,5 +1,6 @@
 """attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
 
+import re
 import threading
 import tracemalloc
 
@@ -10,9 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
+from attnlib import live, plot
 from attnlib.watch import Call, Seen, watch
-from tests import model_families
-from tests.model_families import FAMILIES
+from tests import model_families, watch_families
 
 N, DIM, HEADS = 5, 32, 4
 CAUSAL = torch.ones(N, N, dtype=torch.bool).tril()
@@ -112,6 +113,12 @@ def exp_by_hand(q, k, v):
     return w @ v, w
 
 
+def exp_in_place(q, k, v):
+    w = (q @ k.mT / 8**0.5).masked_fill(~CAUSAL, -torch.inf).exp_()
+    w = w / w.sum(-1, keepdim=True)
+    return w @ v, w
+
+
 def with_a_sink(q, k, v):
     scores = torch.cat([q @ k.mT / 8**0.5, torch.ones(*q.shape[:3], 1)], -1)
     w = scores.softmax(-1)[..., :-1]
@@ -129,7 +136,7 @@ def additive(q, k, v):
 
 
 STYLES = [plain, by_einsum, folded, by_baddbmm, grouped_in_five_axes, groups_repeated, in_place, scaled_before, turned,
-          exp_by_hand, with_a_sink, capped]  # fmt: skip
+          exp_by_hand, exp_in_place, with_a_sink, capped]  # fmt: skip
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.__name__)
@@ -143,7 +150,7 @@ def test_attention_that_is_written_out_gives_the_weights_that_were_used(style):
     for b in range(2):
         assert np.abs(call.trace(b).weights - module.used[b].detach().numpy()).max() < 1e-6
     assert call.mask_in_words.startswith(
-        {plain: "causal", groups_repeated: "causal", in_place: "causal"}.get(style, "")
+        dict.fromkeys((plain, groups_repeated, in_place, exp_in_place), "causal").get(style, "")
     )
     assert ("bias" in call.mask_in_words) == (style in (by_baddbmm, capped)), call
 
@@ -292,58 +299,26 @@ def test_flex_attention_is_evaluated_at_all_pairs():
 # --- whole models of transformers
 
 FEW = {"BERT", "GPT-2", "Llama", "T5, encoder", "ViT"}
-# A whole model has both an encoder and a decoder; those of sound, and of text and image at once, want other inputs.
-OTHERS = {"HuBERT", "wav2vec 2", "Whisper, decoder", "BERT, decoder", "T5, decoder", "BART, decoder", "CLIP", "SigLIP"}
-TEXT = [name for name in FAMILIES if name not in OTHERS]
-SLOW = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in TEXT]
-
-
-def inputs_of(model):
-    if model.main_input_name == "pixel_values":
-        config = model.config
-        return {"pixel_values": torch.randn(2, 3, config.image_size, config.image_size)}
-    ids = torch.randint(3, 16, (2, 7))
-    mask = torch.ones_like(ids)
-    mask[1, 4:] = 0
-    given = {"input_ids": ids, "attention_mask": mask}
-    return given | ({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {})
-
-
-def own_maps(model, inputs):
-    out = model(**inputs, output_attentions=True)
-    names = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
-    return [x for name in names for x in (getattr(out, name, None) or ()) if x is not None]
+SLOW = [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in watch_families.WHOLE]
 
 
 @pytest.mark.parametrize("family", SLOW)
 def test_families_of_transformers_give_their_own_maps(family):
     pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
-    eager = model_families.model(family, "eager").eval()
-    inputs = inputs_of(eager)
-    model = eager
-    if eager._supports_sdpa:
-        model = model_families.model(family, "sdpa").eval()
-        model.load_state_dict(eager.state_dict())
-    with torch.no_grad():
-        before, maps = model(**inputs)[0], own_maps(eager, inputs)
-        with watch(model) as seen:
-            during = model(**inputs)[0]
-    assert torch.equal(before, during)
-    proved(seen)
-    assert {call.kind for call in seen} == {"fused" if eager._supports_sdpa else "written out"} and len(seen) == len(
-        maps
+    row = watch_families.compare(family)
+    assert row.equal and row.calls == row.maps > 0
+    assert row.kinds == {"sdpa": "fused", "eager": "written out"}[row.attention]
+    assert row.output < 1e-5 and row.weights < 1e-5
+    (line,) = (
+        x for x in watch_families.PAGE.read_text("utf-8").splitlines() if x.startswith(row.line().rsplit("| ", 2)[0])
     )
-    left = [x.numpy() for x in maps]  # of an encoder and a decoder in another order
-    for call in seen:
-        ours = np.stack([call.trace(b).weights for b in range(2)])
-        off = [np.nanmax(np.abs(ours - x)[~real(x, ours)]) if x.shape == ours.shape else 1.0 for x in left]
-        assert min(off) < 1e-5, call
-        left.pop(int(np.argmin(off)))
+    assert max(map(float, line.split("|")[-3:-1])) < 1e-5, "Fix: python -m tests.watch_families"
 
 
-def real(theirs, ours):
-    """Where a row sees nothing, eager spreads its weights evenly and attnlib gives 0: left out."""
-    return np.broadcast_to((ours.sum(-1, keepdims=True) < 0.5), theirs.shape)
+def test_the_table_of_families_has_those_that_are_tested():
+    table = watch_families.PAGE.read_text("utf-8").partition("<!-- families -->")[2].partition("<!-- /families -->")[0]
+    assert table.count("\n| ") - 1 == len(watch_families.WHOLE)
+    assert re.search(r"Made on \d{4}-\d\d-\d\d, transformers [\d.]+, torch [\d.]+", table)
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
@@ -360,6 +335,26 @@ def test_generate_is_seen_step_by_step(cache):
         assert torch.equal(model.generate(ids, **options), before)
     assert [call.n_q for call in proved(seen)["model.layers.1.self_attn"]] == [4, 1, 1]
     assert {(call.h, call.h_kv) for call in seen} == {(4, 2)}
+
+
+def test_keys_that_heads_share_are_kept_once_where_transformers_repeats_them():
+    """As its function of this name does beside a mask: it calls torch with as many heads of keys as of queries."""
+
+    def sdpa_attention_forward(module, q, k, v):
+        k, v = (x.repeat_interleave(module.num_key_value_groups, 1) for x in (k, v))
+        return sdpa(q, k, v, torch.zeros(1, 1, N, N))
+
+    class Groups(nn.Module):
+        num_key_value_groups = 2
+
+        def forward(self, q, k, v):
+            return sdpa_attention_forward(self, q, k, v)
+
+    q, k, v = torch.randn(1, HEADS, N, 8), *torch.randn(2, 1, 2, N, 8)
+    with watch(module := Groups()) as seen:
+        module(q, k, v)
+    (call,) = proved(seen)
+    assert (call.h, call.h_kv) == (4, 2) and torch.equal(call.kept["key"], k)
 
 
 # --- what one may ask for
@@ -430,6 +425,54 @@ def test_rows_of_a_long_text_take_the_memory_of_these_rows():
         tracemalloc.stop()
     assert trace.weights.shape == (16, n) and np.allclose(trace.output, out[0, 1, -16:].numpy(), atol=1e-5)
     assert peak < 10 * 16 * n * 8  # the whole map of one head would be 512 such rows
+
+
+def test_a_grid_has_a_number_and_a_small_map_of_every_head():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    grid, cell = seen.grid(batch=1, side=3), np.arange(N) * 3 // N
+    for call, keys, maps in zip(seen, grid.keys, grid.maps, strict=True):
+        w = call.trace(1).weights
+        assert np.allclose(keys, np.exp(-(w * np.log(np.where(w > 0, w, 1))).sum(-1)).mean(-1))
+        for i, j in np.ndindex(3, 3):
+            expected = w[:, cell == i][:, :, cell == j].sum(-1).mean(-1)
+            assert np.allclose(maps[:, i, j], expected)
+    assert repr(grid).splitlines()[2].split() == ["1", "1", *(f"{x:.1f}" for x in grid.keys[1])]
+    assert len(plot.head_grid(np.concatenate(grid.maps), titles=grid.titles).axes) >= 2 * HEADS
+    module = Written(additive)
+    with watch(module) as seen:
+        module(x)
+    with pytest.raises(LookupError, match="has no product of queries and keys"):
+        seen.grid()
+
+
+def test_a_grid_holds_one_block_of_rows():
+    n = 8192
+    with watch(nn.Identity()) as seen:
+        F.scaled_dot_product_attention(*torch.randn(3, 1, 1, n, 4))
+    tracemalloc.start()
+    try:
+        grid = seen.grid()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24  # 16 MB; the whole map of one head is 268
+    assert grid.maps[0].shape == (1, 16, 16) and np.allclose(grid.maps[0].sum(-1), 1, atol=1e-5)
+
+
+def test_a_view_takes_a_sentence_of_the_readers_own_model():
+    words = ["Anna", "saw", "Ben", ";", "she"]
+    embedding, model = nn.Embedding(len(words), DIM), two_layers()[0]
+
+    def attend(text):
+        with watch(model) as seen:
+            model(embedding(torch.tensor([[words.index(word) for word in text.split()]])))
+        return text.split(), np.stack([call.trace().weights for call in seen])
+
+    view = live.sentence(attend, " ".join(words))
+    view.sliders["layer"].value, view.sliders["head"].value = 2, HEADS
+    assert np.array_equal(view.shown["layer 2, head 4"], attend(" ".join(words))[1][1, 3])
 
 
 # --- torch, otherwise

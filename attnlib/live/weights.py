@@ -202,11 +202,11 @@ def draw_static(
 ) -> tuple[Any, str]:
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
-    text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
+    text = [f"The picture at {name} = {', '.join(map(_stop, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
             if sentence := in_words(readings(weights, row, row_name)):
-                text.append(f"{name} = {value}, {title}: {sentence}")
+                text.append(f"{name} = {_stop(value)}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
         raise ShapeError(
@@ -214,7 +214,7 @@ def draw_static(
             "Fix: values in `still` that give maps of one shape."
         )
     maps = np.stack([columns[value][title] for title in titles for value in columns])
-    titles = [f"{title}\n{name} = {value}" for title in titles for value in columns]
+    titles = [f"{title}\n{name} = {_stop(value)}" for title in titles for value in columns]
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
@@ -230,7 +230,7 @@ def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mappin
     for ax, (title, weights) in zip(moved, shown.items(), strict=True):
         for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
             artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest
-        title = f"{title}\n{name} = {value}"
+        title = f"{title}\n{name} = {_stop(value)}"
         if len(weights) == 1:
             plot.bar_chart(weights[0], title=title, keys=labels.get("keys"), ax=ax)
         else:
@@ -277,6 +277,11 @@ def _weights(title, weights):
     weights = arguments.to_array(weights, f"weights of {title!r}")
     weights = weights[None] if weights.ndim == 1 else weights
     return arguments.array_of(weights, f"weights of {title!r}", "(n_q, n_k)", "pick one head and one sequence")
+
+
+def _stop(value):
+    """Return a slider's value in at most four digits: titles of maps stand side by side."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _format(value, places=2):

@@ -18,6 +18,7 @@ BLOCKED = -9e3  # at or below it a number that is added hides a key: some models
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
 ALL = slice(None)
 MOST_ROWS = 60  # of a table
+BLOCK = 2**18  # numbers of a map that `grid` holds at once
 
 
 @dataclass(repr=False, eq=False)
@@ -170,9 +171,61 @@ class Seen(list[Call]):
             )
         return self[0].trace(batch, head, queries)
 
+    def grid(self, batch: int = 0, side: int = 16) -> Grid:
+        """Return a number and a small map of every head, for all calls that were kept.
+
+        Parameters
+        ----------
+        batch : int
+            The sequence, counted from 0.
+        side : int
+            Cells of a small map across and down, at most. A cell is the share of weight that its queries give to its
+            keys.
+
+        Raises
+        ------
+        LookupError, ArithmeticError
+            As `Call.trace`: each block of rows is computed again and proved, one at a time, so memory stays small.
+        """
+        calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
+        return Grid(calls, *map(list, zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)))
+
     def __repr__(self) -> str:
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
         return _table(self[:MOST_ROWS]) + more if self else _why_nothing(self.model)
+
+
+@dataclass(repr=False, eq=False)
+class Grid:
+    """Calls by heads. It shows itself as a table: at how many keys a query of each head looks, on average."""
+
+    calls: list[Call]
+    keys: list[np.ndarray]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
+    maps: list[np.ndarray]  # of each call (h, rows, columns)
+
+    @property
+    def titles(self) -> list[str]:
+        """Call and head of each small map, for `plot.head_grid(np.concatenate(grid.maps), titles=grid.titles)`."""
+        return [f"{call.number}, head {head}" for call in self.calls for head in range(call.h)]
+
+    def __repr__(self) -> str:
+        heads = [f"head {head}" for head in range(max(call.h for call in self.calls))]
+        rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
+        return _align([["", "module", *heads], *(row + [""] * (len(heads) + 2 - len(row)) for row in rows)])
+
+
+def _in_few_cells(call, batch, side):
+    """Return of every head how many keys count, and its map in few cells; one block of rows is held at a time."""
+    rows, columns = min(side, call.n_q), min(side, call.n_k)
+    row_of = np.arange(call.n_q) * rows // call.n_q
+    starts = -(-np.arange(columns) * call.n_k // columns)
+    keys, few = np.zeros(call.h), np.zeros((call.h, rows, columns))
+    for head in range(call.h):
+        for some in np.array_split(np.arange(call.n_q), -(-call.n_q * call.n_k // BLOCK)):
+            weights = call.trace(batch, head, slice(some[0], some[-1] + 1)).weights
+            np.add.at(few[head], row_of[some], np.add.reduceat(weights, starts, axis=-1))
+            keys[head] += np.exp(-(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)).sum()
+    return keys / call.n_q, few / np.bincount(row_of)[:, None]
 
 
 def fits(pattern: str, path: str) -> bool:
@@ -184,7 +237,10 @@ def fits(pattern: str, path: str) -> bool:
 
 def _table(calls):
     head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
-    rows = [head, *(call._row() for call in calls)]
+    return _align([head, *(call._row() for call in calls)])
+
+
+def _align(rows):
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 

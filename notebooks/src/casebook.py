@@ -57,7 +57,7 @@ def beside(broken, fixed):
 # | weights loaded from other code, and wrong outputs | 27 |
 # | a layer that starts with other weights than you think | 28 |
 # | right until it is asked in another way: with a mask, for its weights, without gradients | 29 |
-# | a bright first column; two ways to rotate | none, see the end |
+# | a strong first column; two ways to rotate | none, see the end |
 #
 # The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and are told below; 33 to
 # 35 are the patients of exercises [[name_bug_1]] to [[name_bug_3]]. `twins("case_12")` gives a patient and a healthy module with the same
@@ -673,7 +673,7 @@ print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured
 #
 # ## Two suspects that are healthy
 #
-# **All on the first token.** A map in which a whole column is bright looks broken, and people
+# **All on the first token.** A map in which a whole column is strong looks broken, and people
 # [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
 # in any model; what parking there does for a trained model, notebook [[it_speaks]] measures.
 #

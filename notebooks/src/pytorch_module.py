@@ -624,7 +624,7 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_other_head = 2  # row c is bright in column h, and h is stored with 2
+# my_other_head = 2  # row c is strongest in column h, and h is stored with 2
 # ```
 #
 # </details>

@@ -409,7 +409,7 @@ predict.needed_letter(guess_needed)
 
 # %% [markdown]
 # The last digit of a year or a day stands in one letter. Change it, and the digit changes with it: there the map is an explanation. A month
-# is said by several letters, and in half of the dates its last digit stays, however bright the cell. *N?vember* is still read as November;
+# is said by several letters, and in half of the dates its last digit stays, however strong the cell. *N?vember* is still read as November;
 # *?ovember* is not, though it can be nothing else. Change *all* letters of the month:
 
 # %% tags=["nbval-ignore-output"]

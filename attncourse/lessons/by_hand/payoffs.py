@@ -61,7 +61,7 @@ PAYOFFS = {
         "Next: [[what_words_look_for]] lets every word find what it needs.",
     ),
     "what_words_look_for": Payoff(
-        "Every word now finds what it needs: each row has one bright cell.",
+        "Every word now finds what it needs: each row has one strong cell.",
         whom_words_find,
         "Next: notebook [[vectorized]] computes all rows at once.",
     ),

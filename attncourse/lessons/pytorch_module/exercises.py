@@ -105,7 +105,7 @@ EXERCISES = (
         "what the second model answers when it is asked for c and remembers a 4, c 9, f 3, h 2, k 14, m 12, n 1, p 0",
         (
             "The letter that is asked for is the query: a row of the map.",
-            "The brightest cell of that row stands in the column of the key that is looked for.",
+            "The strongest cell of that row stands in the column of the key that is looked for.",
             "Find that letter among the eight pairs.",
         ),
         right=float(MEMORY["h"]),

@@ -24,7 +24,7 @@ MISTAKES = (
         behaves_as_if="the head looked for the letter it is asked for",
         symptom="That was the first head. This one was trained on another rule: its map is the one above this "
         "exercise.",
-        hint="Go along the row of the letter that is asked for. In which column is it bright?",
+        hint="Go along the row of the letter that is asked for. In which column is it strongest?",
         then="That column is the letter which is looked for: take the number beside it in memory.",
     ),
     Mistake(
@@ -32,7 +32,7 @@ MISTAKES = (
         behaves_as_if="the map was read down a column, not along a row, or the rule was turned round",
         symptom="Queries are rows: the letter that is asked for is a row of the map.",
         hint="Who asks? Start from its row.",
-        then="Its row is that of the letter which is asked for; the bright cell of that row names the key.",
+        then="Its row is that of the letter which is asked for; the strongest cell of that row names the key.",
     ),
     Mistake(
         "place_in_the_alphabet",

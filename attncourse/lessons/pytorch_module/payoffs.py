@@ -46,7 +46,7 @@ PAYOFFS = {
         "Next: what a key is, and what a value carries.",
     ),
     "other_head": Payoff(
-        "Row c is bright in column h: the key of h is what c looks for.",
+        "Row c is strongest in column h: the key of h is what c looks for.",
         memory_of_c,
         "Next: choose such queries yourself.",
     ),
