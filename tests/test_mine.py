@@ -89,10 +89,9 @@ def test_the_attention_of_notebook_05_replaces_that_of_02(cells, folder, capsys)
     said = cells(
         HELPER, ATTENTION, "verdict = check.scaled_dot_product_attention(my_attention)", "mine.keep(my_attention)"
     )
-    assert (
-        said.startswith("✓ kept as mine/attention.py")
-        and "2.3 · Attention." in (folder / "mine/attention.py").read_text()
-    )
+    assert said.startswith("✓ kept as mine/attention.py") and "2.3 · Attention." in (
+        folder / "mine/attention.py"
+    ).read_text("utf-8")
     assert mine.load("attention") is al.scaled_dot_product_attention  # a notebook that loads it needs the mask
     assert "Yours comes with exercise 5.3 · Attention with a mask" in capsys.readouterr().out
     grown = ATTENTION.replace("my_attention", "mine_again").replace(

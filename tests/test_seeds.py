@@ -436,7 +436,7 @@ def test_printed(name, text):
         *[
             (
                 "train_and_look",
-                f"hidden layer, seed {seed}: all right #, letters differ #, shares # and #",
+                f"hidden layer, seed {seed}: all right #, letters differ #, shares #, #",
                 [(0.97, 1), (0.97, 1), (0.5, 0.9), (0.1, 0.45)],
             )
             for seed in (0, 1, 3, 4)
@@ -445,7 +445,7 @@ def test_printed(name, text):
         ("train_and_look", "the same head, linear read-out: all right #, letters differ #", [(0, 0.2), (0, 0.02)]),
         (
             "train_and_look",
-            "1 head.s.: all right #, letters differ #, shares # and #",
+            "1 head.s.: all right #, letters differ #, shares #, #",
             [(0, 0.3), (0, 0.3), (0.4, 0.6), (0.35, 0.55)],
         ),
         ("train_and_look", "six letters, 1 head.s.: all right #", [(0, 0.3)]),

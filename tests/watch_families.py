@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from attnlib.watch import watch
-
-from . import model_families
-from .model_families import FAMILIES
+from tests import model_families
+from tests.model_families import FAMILIES
 
 # A whole model has both an encoder and a decoder; those of sound, and of text and image at once, want other inputs.
 OTHERS = {"HuBERT", "wav2vec 2", "Whisper, decoder", "BERT, decoder", "T5, decoder", "BART, decoder", "CLIP", "SigLIP"}

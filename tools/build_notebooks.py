@@ -21,8 +21,6 @@ import hashlib
 import jupytext
 import nbformat
 
-from attnlib.symbols import SYMBOL
-
 from . import builds, links
 from .first_cells import first_cells
 from .moves import follow_the_order
@@ -66,6 +64,8 @@ def parse_percent(text):
 
 
 def rows():
+    from attnlib.symbols import SYMBOL  # and NumPy with it, which the hook of git must do without
+
     return "\n".join(
         f"| {n.number} | [{n.title}]({n.name}.ipynb) | {maths} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
         for n in SERIES[1:]

@@ -141,6 +141,8 @@ const begin = () => {
 
 // Where there is room a picture grows, by a step or two of the sizes of text. It stays below the width of the column and,
 // with its controls, in the window. What grows by itself, and what is a table, stays.
+// In one room it never grows back: where it shrank because its parts took two lines, they would take one again.
+let room = '', tallest = Infinity;
 const grow = () => {
   const live = copied?.querySelector('.attnlib-live'), column = box.parentElement.clientWidth;
   if (!live || !column || live.querySelector('svg[style*="width:min("]')) return;
@@ -150,7 +152,8 @@ const grow = () => {
   const wide = (Math.max(...places.map(one => one.right)) - Math.min(...places.map(one => one.left))) / now;
   const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
   const fits = by => wide * by <= column && beside + high / now * by <= 0.78 * innerHeight;
-  const most = column < 720 ? 1 : [1.5625, 1.25].find(fits) ?? 1;
+  if (room !== (room = `${column} ${innerHeight}`)) tallest = Infinity;
+  const most = tallest = column < 720 ? 1 : [1.5625, 1.25].find((by) => by <= tallest && fits(by)) ?? 1;
   if (most !== now) box.style.setProperty('--grown', most);
 };
 

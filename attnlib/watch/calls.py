@@ -221,10 +221,10 @@ def _in_few_cells(call, batch, side):
     starts = -(-np.arange(columns) * call.n_k // columns)
     keys, few = np.zeros(call.h), np.zeros((call.h, rows, columns))
     for head in range(call.h):
-        for some in np.array_split(np.arange(call.n_q), -(-call.n_q * call.n_k // BLOCK)):
+        for some in np.array_split(np.arange(call.n_q), min(call.n_q, -(-call.n_q * call.n_k // BLOCK))):
             weights = call.trace(batch, head, slice(some[0], some[-1] + 1)).weights
             np.add.at(few[head], row_of[some], np.add.reduceat(weights, starts, axis=-1))
-            keys[head] += np.exp(-(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1)).sum()
+            keys[head] += np.exp(core.entropy(weights)).sum()
     return keys / call.n_q, few / np.bincount(row_of)[:, None]
 
 

@@ -1004,7 +1004,7 @@ for name in ("1 head(s)", *list(ring)[2:]):
         f"all right {got['all right']:.2f}, letters differ {got['letters differ']:.2f}"
     )
     larger, smaller = got["shares"]  # of the weight on both neighbours
-    print(f"{name}: {told}, shares {larger:.2f} and {smaller:.2f}")
+    print(f"{name}: {told}, shares {larger:.2f}, {smaller:.2f}")
 
 # %% [markdown]
 # ### One head is too few

@@ -42,6 +42,17 @@ window.ask = {
       before = now;
     }
   },
+  // The sizes that live views take, one after the other, in so many milliseconds.
+  growth: async (time) => {
+    const sizes = [];
+    const watch = new MutationObserver((told) =>
+      sizes.push(...told.map((one) => one.target.style.getPropertyValue("--grown"))));
+    document.querySelectorAll(".attnlib-view").forEach((view) =>
+      watch.observe(view, { attributes: true, attributeFilter: ["style"] }));
+    await new Promise((later) => setTimeout(later, time));
+    watch.disconnect();
+    return sizes;
+  },
   // The picture of the first view with a slider: a view above it may have buttons alone.
   picture: () =>
     [...document.querySelectorAll(".attnlib-view")]
@@ -206,7 +217,9 @@ window.ask = {
       else slider.value = step;
       if (!options.length) slider.dispatchEvent(new Event("input"));
       drawn.innerHTML = pictures[step];
-      return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
+      const shown = document.createElement("div"); // the order of attributes, which `innerHTML` would compare, says nothing
+      shown.append(...document.querySelector(".attnlib-live").cloneNode(true).childNodes);
+      return !shown.isEqualNode(drawn);
     });
   },
   written: (picture) => Object.assign(document.createElement("div"), { innerHTML: picture }).innerHTML,

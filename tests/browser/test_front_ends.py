@@ -73,6 +73,12 @@ def test_runs_and_its_slider_moves_the_picture(ran):
 
 
 @in_all(find_notebook("scaling").name)
+def test_a_picture_that_has_grown_comes_to_rest(ran):
+    """What is taller on a narrower line could grow and shrink for ever."""
+    assert ran[1].evaluate("ask.growth(2000)") == []
+
+
+@in_all(find_notebook("scaling").name)
 def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
     _, page = ran
     resized(page, 1366)

@@ -154,6 +154,18 @@ class NotUsed(Plainest):
         return self.o(merge((scores if self.bug == "softmax not used" else weights) @ v)), weights
 
 
+class Axes(Plainest):
+    """Heads on an axis of their own, or on that of the tokens."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        if self.bug == "attends over the heads":
+            q, k, v = (y.transpose(1, 2) for y in (q, k, v))
+        weights = (q @ k.mT / self.width**0.5).softmax(1 if self.bug == "softmax over the heads" else -1)
+        y = weights @ v
+        return self.o(merge(y.transpose(1, 2) if self.bug == "attends over the heads" else y))
+
+
 class HandsBack(Plainest):
     """Hands its weights back, by a switch, for each head or on average."""
 
