@@ -87,7 +87,7 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
-    cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(printed, cell.outputs))
+    cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
 def opening(source):
@@ -97,7 +97,7 @@ def opening(source):
     return asks.sub(r'<p class="story">\1</p>', text, count=1)
 
 
-def printed(output):
+def output_html(output):
     """Return an output as HTML."""
     data = output.get("data", {})
     if "text/html" in data:
