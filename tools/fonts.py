@@ -122,7 +122,7 @@ def cut_letters(source, target, axes, letters):
 def _keep_small(font, brackets=5):
     """Leave a root its smallest sign alone, and brackets their first sizes and the parts that make larger ones.
 
-    A browser keeps room for the widest sign at each root, so a full stop would stand away from it. None of ours is tall.
+    A browser keeps room for the widest sign at each root, and a full stop would stand away. None of ours is tall.
     """
     variants, root = font["MATH"].table.MathVariants, font.getBestCmap()[ord("√")]
     for glyph, sizes in zip(variants.VertGlyphCoverage.glyphs, variants.VertGlyphConstruction, strict=True):
