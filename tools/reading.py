@@ -77,7 +77,8 @@ def cards(cells):
 def show(cell):
     """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
     if cell.cell_type == "markdown":
-        cell.html = opening(cell.source) if cell.source.startswith("# ") else markdown(cell.source)
+        kind = exercise if has_tag(cell, "exercise") else opening if cell.source.startswith("# ") else markdown
+        cell.html = kind(cell.source)
         for title in re.findall("<h2>(.*?)</h2>", cell.html):
             name = re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub("<.*?>", "", title)).lower()).strip("-")
             cell.html = cell.html.replace(f"<h2>{title}", f'<h2 id="{name}">{title}', 1)
@@ -93,8 +94,14 @@ def show(cell):
 def opening(source):
     """Return the first text of a notebook: its number and minutes stand above it, its question is larger."""
     text = markdown(re.sub(r"^# .*? · ", "# ", source))
-    asks = re.compile(r"<p><strong>Question\.</strong> (.*?)(?: <em>[^<]*minutes[^<]*</em>)?</p>", re.DOTALL)
-    return asks.sub(r'<p class="story">\1</p>', text, count=1)
+    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?: <em>[^<]*minutes[^<]*</em>)?</p>"
+    return re.sub(asks, r'<p class="story">\1</p>', text, count=1, flags=re.DOTALL)
+
+
+def exercise(source):
+    """Return the text of an exercise: its minutes stand beside its title."""
+    taken = re.compile(r"</h3>\s*<p><strong>Goal\.</strong> (.*?) <em>([^<]*?)\.</em></p>", re.DOTALL)
+    return taken.sub(r'<span class="chip">\2</span></h3><p>\1</p>', markdown(source), count=1)
 
 
 def output_html(output):
