@@ -185,10 +185,10 @@ def still(item):
     }
 
 
-def asked(deep=228):
-    """Return the first sentence as SVG before anybody has guessed, with an empty blank; its ribbons are so high."""
+def asked():
+    """Return the first sentence as SVG before anybody has guessed, with an empty blank and flat ribbons."""
     item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
-    return _picture([word.strip() for word in item["words"]], item["row"], "", deep)
+    return _picture([word.strip() for word in item["words"]], item["row"], "", 158)
 
 
 def _picture(words, row, said, deep=228):
@@ -216,5 +216,5 @@ def _picture(words, row, said, deep=228):
     pieces.append(text(x + 12, 254, said, role="next", anchor="start"))
     pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--{"ink" if said else "next"})" stroke-width="2"/>')
     label = html.escape(f"{' '.join(words)} {said or '...'}. Ribbons show where “{words[-1]}” looks.")
-    box = f'preserveAspectRatio="xMinYMax" viewBox="0 0 {x + 104:.0f} 284"'
+    box = f'preserveAspectRatio="xMinYMax" viewBox="0 {228 - deep} {x + 104:.0f} {56 + deep}"'
     return f'<svg role="img" aria-label="{label}" {box}>{"".join(pieces)}</svg>'

@@ -46,7 +46,7 @@ function zoom(body, picture) {
 // An x in a picture is 13 pixels high, of 768 of the slide, or as high as all words of its kind have room for. A plate
 // grows with its words.
 const LETTERS = 13;
-const AIR = 0.15, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
+const AIR = 0.12, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
 const ratios = {};
 const canvas = document.createElement("canvas").getContext("2d");
 function tall(family) {
@@ -64,8 +64,9 @@ function measured(text) {
   const inside = level && ground.left <= words.left + 1 && ground.right >= words.right - 1;
   const plate = inside && round && ground.width < words.width + 2 * pixels ? shape : null;
   const figure = text.closest(".attnlib-figure");
-  const onCell = text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
-  const moves = !figure && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
+  const grid = !figure && text.closest("g[pointer-events=none][text-anchor=middle]"); // numbers in the cells of a map
+  const onCell = grid || text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
+  const moves = !figure && !grid && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
   const role = plate ? "plate" : onCell ? "cell" : moves;
   return {
     text, at, size, pixels, x, wide, plate, ground, words, air: onCell || moves || (figure && plate) ? AIR : 0,
@@ -245,12 +246,16 @@ window.addEventListener("load", async () => {
     const section = answer.closest("section") ?? shownAgain;
     answer.addEventListener("click", () => width && measure([section])); // the answer takes more room than the question
   }
-  // What a slider or a click changes may take more room, too.
+  // What a slider or a click changes may take more room, too; and letters have the room of what is beside them now.
   for (const still of document.querySelectorAll("[data-attnlib]"))
     for (const type of ["input", "click"])
       still.addEventListener(type, () => {
         const section = still.closest("section"), body = section.querySelector(".body");
-        if (width && !whole(body, body.querySelector(".picture"))) measure([section]);
+        if (!width) return;
+        if (!whole(body, body.querySelector(".picture"))) return measure([section]);
+        enlarge(section);
+        const glides = still.getAnimations({ subtree: true }).map(({ finished }) => finished);
+        if (glides.length) Promise.allSettled(glides).then(() => enlarge(section));
       });
   document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it

@@ -31,6 +31,7 @@ from .slides import in_reveal, output_html
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
+SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
@@ -58,12 +59,12 @@ class Slide(NamedTuple):
             hidden = f' fragment" data-fragment-index="{click}' if self.question and click is not None else ""
             return f'<div class="{name}{hidden}">{inner}</div>' if inner.strip() else ""
 
-        claim, asks, words = headline(self)
+        head, asks, words = headline(self)
         asked = block("question", asks, None)
         shown, said = block("picture", self.picture, 0), block("says", words, 1)
         body = asked + shown + said if self.question else said + shown
         return (
-            f'<section data-kind="{self.kind}"><div class="slide">{claim}<div class="body">{body}</div>'
+            f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
             f"<footer>{self.foot or markdown(self.head)}</footer></div>"
             f'<aside class="notes">{markdown(self.minutes)}{self.notes}</aside></section>'
         )
@@ -81,16 +82,21 @@ def headline(slide):
     if not question:
         whole = re.fullmatch(r"\s*<p>(.*)</p>\s*", words, re.DOTALL)
         if whole and "<p>" not in whole[1] and slide.kind != "exercise" and fits(whole[1]):
-            return f"<h2>{whole[1]}</h2>", "", ""
+            return claim(whole[1]), "", ""
     paragraphs = re.findall("<p>(.*?)</p>", question, re.DOTALL)
     for paragraph in reversed(paragraphs):
-        last = re.split(r"(?<=[.?])\s+(?=[A-Z<])", paragraph)[-1]
+        last = re.split(SENTENCE, paragraph)[-1]
         for part in (paragraph, last):
             leans = re.match("And |<em>[^<]*</em>[.?]", part) or re.search(r"\b(it|that|they|this)\b", part)
             whole = part == paragraph
             if fits(part) and (whole or part.endswith("?")) and not (leans and (not whole or paragraphs[1:])):
-                return f"<h2>{part}</h2>", question.replace(part, "", 1).replace("<p></p>", ""), words
+                return claim(part), question.replace(part, "", 1).replace("<p></p>", ""), words
     return f"<h2>{inline(slide.title)}</h2>", question, words
+
+
+def claim(html_text):
+    """Return a headline of one sentence or two; the second begins a line where both are too long for one."""
+    return f"<h2>{' '.join(f'<span>{part}</span>' for part in re.split(SENTENCE, html_text))}</h2>"
 
 
 def fits(html_text):
