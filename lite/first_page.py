@@ -185,7 +185,7 @@ def still(item):
     }
 
 
-def asked():
+def first_sentence():
     """Return the first sentence as SVG before anybody has guessed, with an empty blank and flat ribbons."""
     item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
     return _picture([word.strip() for word in item["words"]], item["row"], "", 158)

@@ -17,7 +17,7 @@ import nbformat
 import tomllib
 from jinja2 import Template
 
-from lite.first_page import asked
+from lite.first_page import first_sentence
 
 from . import plans
 from .licence import LICENCE
@@ -218,7 +218,7 @@ def cover(plan):
     about = f"{plan.title}. Guess first, then see where it looks."
     words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
     when, foot = minutes(plan.steps[0], plan), markdown(LICENCE)
-    return Slide(f"attnlib · {plan.title}", words, asked(), markdown(rest or lead), "", "title", when, foot)
+    return Slide(f"attnlib · {plan.title}", words, first_sentence(), markdown(rest or lead), "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):

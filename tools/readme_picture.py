@@ -39,7 +39,7 @@ def main():
         ways = dict.fromkeys(("read", "run", "teach", "decks"), "")
         first_page.write(site, [], ways, None)
         style = look("inter", "serif")
-        page = CARD.format(look=style, title=first_page.TITLE, picture=first_page.asked())
+        page = CARD.format(look=style, title=first_page.TITLE, picture=first_page.first_sentence())
         (site / "card.html").write_text(page, "utf-8")
         chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         browser = playwright.chromium.launch(executable_path=chromium)
