@@ -23,6 +23,7 @@ from .series import ROOT, select_notebooks
 
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
+FOLD = re.compile("<details>.*?</details>", re.DOTALL)
 GUESS = re.compile(r"\n?^predict\.(\w+\(guess_\w+\)|before_\w+\(.*)$", re.MULTILINE)
 LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(")
 
@@ -47,7 +48,7 @@ def slide(cell):
     if kind == "skip" or not source or (not kind and LEFT_OUT.match(source) and not outputs):
         return '<div data-type="exercise-ends"></div>' if "<details>" in source else ""
     if cell.cell_type == "markdown":
-        body = markdown(source)
+        body = markdown(FOLD.sub("", source))  # nobody opens a fold while others look
     else:
         live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
         body = highlight_code(source)
