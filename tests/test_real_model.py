@@ -300,6 +300,26 @@ def test_a_word_without_two_senses_is_the_control_of_the_six_banks(word, found):
     assert ((nearest < 3) == [True, True, True, False, False, False]).sum() == found
 
 
+def test_random_directions_of_the_same_length_tell_a_quiet_head_from_a_head_that_means_its_direction():
+    """Lesson a_real_model: in L5H6 they cost next to nothing, so its own direction proves little; in L6H12 they do."""
+    cost = {at: RESULTS[f"random direction: {at[0]}, {at[1]}"] for at in ((5, 6), (4, 2), (6, 12))}
+    assert cost[5, 6] < 1 and cost[4, 2] < 5 and cost[6, 12] > 50
+    assert cost[6, 12] > 300 * RESULTS["as long as before: 6, 12"]
+
+
+def test_twelve_banks_are_told_apart_no_better_than_what_stands_beside_them():
+    for word, count in (("bank", 10), ("the", 11), (".", 10)):
+        found = np.array(RESULTS[f"nearest of twelve: {word}"]) // 6
+        assert (found == np.arange(12) // 6).sum() == count
+
+
+def test_twelve_pairs_hardly_move_it_towards_the_meant_noun():
+    nearer = np.array(RESULTS["nearer to the first"])  # (12, 2): for the first noun, for the second
+    right = nearer[:, 0] > nearer[:, 1]
+    changed = np.prod(nearer, axis=1) < 0
+    assert (right.sum(), changed.sum(), (changed & right).sum()) == (7, 3, 2)
+
+
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
     """What the questions tell; the test above computes the costs afresh where the model is."""
     cost, error = np.array(RESULTS["cost of each head: all_sentences, zero"])

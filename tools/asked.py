@@ -23,9 +23,9 @@ GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
 STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
-# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result.
+# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result, or has a new word.
 ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)
-GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
+GOES_ON = re.compile(r"^#|\*\*\w")
 EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
 WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'
 FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'

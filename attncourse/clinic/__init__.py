@@ -174,7 +174,7 @@ class RoundedWeights(Attention):
 
 class MaskInverted(Attention):
     def with_head_axis(self, mask):
-        return ~super().with_head_axis(mask)
+        return ~(mask[:, None] if mask.ndim == 3 else mask)
 
 
 class MaskIgnored(Attention):

@@ -20,13 +20,13 @@ _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
 from attncourse import mine, predict
-from attncourse.clinic import CASES, Attention, cured, healthy, patients, twins
+from attncourse.clinic import CASES, cured, healthy, patients, twins
 from attncourse.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
-STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28", "split": "19"}
-STEPS |= {"scores": "21", "scale": "6 23 24\n26 29", "mask": "1 2 11\n12 13 15"}
-STEPS |= {"softmax": "3 7 14\n22 25", "dropout": "16", "weighted sum": ""}
+STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28 34", "split": "19"}
+STEPS |= {"scores": "21", "scale": "6 23 24\n26 29", "mask": "1 2 11 12\n13 15 35"}
+STEPS |= {"softmax": "3 7 14\n22 25 33", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
 
 # %% jupyter={"source_hidden": true}
@@ -127,15 +127,15 @@ predict.too_good(guess_too_good)
 #
 # ### Case 1 · A mask that means its opposite
 #
-# Which line lets the future in, and why does no shape show it? The healthy layer has one method for each step. Here are four.
-# `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
+# The layer has one method for each step. Here are five of patient A.
 
 # %%
-for method in ("forward", "weights", "masked_scores", "merge"):
-    print(getsource(getattr(Attention, method)))
+for method in ("forward", "weights", "masked_scores", "with_head_axis", "merge"):
+    print(getsource(getattr(CASES["case_01"].module, method)))
 
-# %% [markdown]
-# Patient A is `case_01` of the clinic. A line with − is the healthy one, a line with + stands in its place:
+# %% [markdown] tags=["predict"]
+# **Predict.** Which of the five lets the future in, and why does no shape show it? Patient A is `case_01` of the clinic. Of its
+# sick method, a line with − is the healthy one, and a line with + stands in its place:
 
 # %% tags=["slide"]
 print(sick_lines("case_01"))
@@ -167,7 +167,7 @@ for name in NAMES:
     print(f"{name}  poke: {poke}", end="   ")
     print(f"trained: loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="case_03 hides best"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="In `case_03` the zeros"
 seen = [twins(name)[0](x, attn_mask=causal)[1][0, 0] for name in NAMES]
 seen = torch.stack([*seen, healthy()(x, attn_mask=causal)[1][0, 0]])
 titles = [*NAMES, "healthy"]
@@ -175,9 +175,9 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 
 # %% [markdown]
 # Hatched is what each module forbids: no weight at all. In `case_02` nothing is hatched, because the mask never reaches the scores.
-# `case_03` hides best. Its map looks right, and no value of a later token comes through. But the softmax came first, so the
-# future took its share of each row before it was removed. What is left of a row sums to less than 1. How much is missing
-# depends on the digits that come, and the model learned to read that.
+# In `case_03` the zeros are right, and no value of a later token comes through. Add up a row: the first is 0.22, and a healthy
+# one 1. The softmax came first, so the future took its share of each row before it was removed. How much is missing depends on
+# the digits that come, and the model learned to read that.
 # **Fix.** Mask before the softmax. As for case 2: a wrapper did not
 # [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a layer
 # [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights: case 29.
@@ -403,8 +403,8 @@ print(sick_lines("case_06"))
 
 # %% [markdown]
 # The tokens have 24 features and a head has 6, and $\sqrt{6} / \sqrt{24}$ is one half. With one head both widths are the same,
-# so a test with one head passes. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`. Move the slider: what becomes of the
-# broken map as heads are added?
+# so a test with one head passes. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`. Move the slider: as heads
+# are added, the broken map grows pale, and the other one does not.
 
 # %% jupyter={"source_hidden": true}
 generator = torch.Generator().manual_seed(26)
@@ -583,7 +583,8 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
 
 # %% [markdown]
 # *Wrong* is what no good module does on purpose; *beware* is what some do. A mask of the right shape works in this class,
-# so case 11 is not in the list. Now all cases that you have met:
+# so case 11 is not in the list. In your own tests one line does: `assert not diagnose(MyAttention(24, 4), embed_dim=24,
+# num_heads=4).wrong`. Now all cases that you have met:
 
 # %% tags=["slide"] says="Case 3 is caught"
 for name in list(CASES)[:9]:

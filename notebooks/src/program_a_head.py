@@ -2,7 +2,7 @@
 # # [[program_a_head]] · Program a head
 #
 # **Question.** In notebook [[by_hand]] *she* found Anna, because we had chosen $W_Q$ and $W_K$ that way. Can you choose the numbers so
-# that a head looks where *you* want? *30 minutes of reading; part A 43 minutes of puzzles, B 17, C 34. It needs no torch.*
+# that a head looks where *you* want? *30 minutes of reading. Two hours with puzzles: part A 43 minutes of puzzles, B 17, C 34. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
 from functools import partial
@@ -485,8 +485,8 @@ verdict
 # see(check.all_but_the_pilot, my_mean)
 # ```
 #
-# Equal scores average, whatever the number of ships. A large negative score takes a key out of the average, as a mask does
-# (notebook [[masks]]). One difference remains: if *all* scores of a row are large and negative, the row still spends its 1.
+# Equal scores average, whatever the number of ships. A large negative score takes a key out of the average. But if
+# *all* scores of a row are large and negative, the row still spends its 1.
 #
 # </details>
 
@@ -580,7 +580,7 @@ verdict
 # ```
 #
 # A softmax must spend its 1, whether there is something to find or not. A head with nothing to do needs a place to **park**,
-# which gives little. Trained heads have such places, too: notebook [[a_real_model]] shows one.
+# which gives little. Trained heads have such places, too.
 #
 # </details>
 
