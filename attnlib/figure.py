@@ -84,6 +84,8 @@ MARKUP = (
     (r"\\\$", "$"),
 )
 CSS = "<style>.attnlib-figure{font-family:var(--sans,system-ui,sans-serif)}</style>"
+# JupyterLab shows it as an image, which knows no token: paper, so that dark ink stands on no dark page.
+GROUND = f'<rect x="-50%" y="-50%" width="200%" height="200%" style="fill:var(--paper,{PAPER})"/>'
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
@@ -163,7 +165,7 @@ def svg(figure: Figure) -> str:
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
-        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{CSS}'
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{GROUND}{CSS}'
         f"{inside}</svg>"
     )
 

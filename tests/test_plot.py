@@ -144,7 +144,7 @@ def test_no_two_texts_collide(name):
 
 @pytest.mark.parametrize("box", [None, {"facecolor": "none"}], ids=["no box", "empty box"])
 def test_a_figure_in_a_notebook_is_a_print_whose_words_can_be_read(box):
-    """Opaque, and so the same on a light and on a dark page; an SVG is for a page, and has no ground."""
+    """Opaque, and so the same on a light and on a dark page; an SVG has the ground of its page, else paper."""
     figure, ax = plot.subplots(figsize=(3, 2))
     for y, colour in enumerate(("black", "gray", colours.QUERY, colours.KEY, colours.VALUE, colours.NEXT)):
         ax.text(0.5, y / 6, "MMMMM", ha="center", bbox=box, color=colour)
@@ -153,7 +153,8 @@ def test_a_figure_in_a_notebook_is_a_print_whose_words_can_be_read(box):
     assert drawn.getchannel("A").getextrema() == (255, 255)
     assert drawn.getpixel((2, 2))[:3] == colours.rgb(colours.PAPER)
     assert all(colours.contrast(matplotlib.colors.to_hex(text.get_color()), colours.PAPER) >= 4.5 for text in ax.texts)
-    assert colours.PAPER not in svg_of(figure)
+    ground, rest = svg_of(figure).split("/>", 1)
+    assert ground.endswith(f'style="fill:var(--paper,{colours.PAPER})"') and colours.PAPER not in rest
 
 
 def test_names_of_axes_can_be_read_and_carry_their_role():

@@ -41,17 +41,6 @@ from attnlib.colours import BELOW, KEY, rgb
 from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
 from attnlib.symbols import speech
-from tools.series import find_notebook
-
-
-def test_at_1024_the_dots_of_the_first_picture_run_off_to_both_ends():
-    """As the first lines of 03 say: there a score changes, and the weight hardly does."""
-    view = live.saturation(d_k=(3, 1024))
-    view.choose(d_k=1024)
-    one, other = np.log(np.maximum(view.shown["not scaled"], 1e-300)).T
-    assert [(one - other < -5).sum(), (one - other > 5).sum()] == [243, 213]  # of 500
-    told = " ".join(find_notebook("scaling").source.read_text("utf-8").split("## Before")[0].split())
-    assert "243 of the 500 queries stand left of -5, and 213 right of 5" in told
 
 
 def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from attnlib import live, plot
+from attnlib import core, live, plot
 from attnlib.watch import Call, Seen, watch
 from tests import model_families, watch_families
 
@@ -473,6 +473,35 @@ def test_a_view_takes_a_sentence_of_the_readers_own_model():
     view = live.sentence(attend, " ".join(words))
     view.sliders["layer"].value, view.sliders["head"].value = 2, HEADS
     assert np.array_equal(view.shown["layer 2, head 4"], attend(" ".join(words))[1][1, 3])
+
+
+def test_ribbons_show_any_head_of_a_watched_model():
+    model, x = two_layers()
+    words, following = [f" w{i}" for i in range(N)], [(" so", 0.5), (" on", 0.25)]
+    with watch(model) as seen:
+        model(x)
+    view = live.ribbons(seen.stops(words, following, batch=1))
+    assert [*view.sliders] == ["d_k"], "the whole model is not run again, so there is one way only"
+    view.choose(layer=1, head=2)  # as a click in the grid, counted from 0
+    trace = seen[1].trace(batch=1, head=2)
+    assert np.allclose(view.shown["weights"], trace.weights)
+    assert "layer 2, head 3" in view.draw()[0]
+    view.sliders["d_k"].value /= 4
+    assert np.allclose(view.shown["weights"], core.softmax(2 * trace.masked_scores))
+    assert "The next word stays that of the model as trained" in view.draw()[0]
+
+
+def test_ribbons_want_one_word_for_each_token_and_a_softmax_of_scores():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    with pytest.raises(LookupError, match=f"expected a call of 2 x 2 that was kept, got {N} x {N}. Fix: one word for"):
+        seen.stops(["a", " b"], [(" c", 1.0)])
+    module = Written(additive)
+    with watch(module) as seen:
+        module(x)
+    with pytest.raises(LookupError, match="that was kept"):
+        seen.stops(["a"] * N, [(" c", 1.0)])
 
 
 # --- torch, otherwise

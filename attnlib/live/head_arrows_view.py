@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NONE, THIS, ALL = range(3)  # which heads are switched off
 OFF = [("none", NONE), ("this head", THIS), ("all heads", ALL)]
-SIZE, STEP = 14, 22  # of the words of a sentence, and from line to line
+SIZE, STEP = 13, 22  # of the words of a sentence, and from line to line
 AROUND = 7  # pixels between the outermost tip, in any state, and the frame
 LABELLED = 22  # pixels of the shortest arrow that shows the number of its head
 

@@ -15,7 +15,7 @@ from .view import LiveView
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
 LEFT, TOP, HIGH = 54, 34, 222  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
-ACROSS, DOWN = Page(588, 15, 0, 3), Page(328, 14, 0, 5)
+ACROSS, DOWN = Page(588, 13, 0, 3), Page(328, 13, 0, 5)
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
 JUDGES = {"loss": "next word", "again": "found again"}
 AXES = {"loss": "loss (nats a token): lower is better", "again": "loss on a second copy: lower is better"}

@@ -34,8 +34,8 @@ def ribbons(
         prompt, words (n tokens), layer and head (of the map, from 1), d_k (the model's own) and stops: for each its
         d_k; weights (n, n), or of a causal head rows of 1, 2, ... n numbers; and next, the likely next tokens as
         (token, probability), falling. Or a dict from each d_k to a function without arguments that returns its stop.
-        Optional are scores (layers, heads, n, n) at the model's own d_k, divided and masked, for all other heads, and
-        asks, (question, answers to guess).
+        Optional are scores (layers, heads, n, n) at the model's own d_k, divided and masked, for all other heads, with
+        which the own stop is enough; and asks, (question, answers to guess). `watch` has them of any model: seen.stops.
         A callable gives such a dict for a text; what it raises as ValueError or LookupError is shown.
     text : str, optional
         The text at the start, which a reader can change, if `stops` is a callable.
@@ -45,7 +45,7 @@ def ribbons(
     Returns
     -------
     LiveView
-        Controls: d_k; with scores also way, with a question guess, with a callable sentence.
+        Controls: d_k; with scores and several stops also way, with a question guess, with a callable sentence.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def ribbons(
         controls["sentence"] = text_field("sentence", text or "", continuous_update=False)
         controls["sentence"].layout.margin = "2px max(2px, 100% - 642px) 2px 2px"  # on a line of its own
     controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
-    if held.scores is not None:
+    if held.scores is not None and len(held.by) > 1:
         controls["way"] = buttons("in", [(HEAD, 0), (WHOLE, 1)], 1)
     return _Ribbons(controls, held, given, query)
 
@@ -107,8 +107,8 @@ class _Ribbons(LiveView):
         row = self.picked["query"]
         return html.escape(svg.describe_row(self.held.words, self.shown["weights"][row], row), quote=False)
 
-    def _draw_stop(self, d_k, query, layer, head, guess=0, sentence=None, way=1):
-        problem = ""
+    def _draw_stop(self, d_k, query, layer, head, guess=0, sentence=None, way=None):
+        problem, way = "", len(self.held.by) > 1 if way is None else way
         if sentence != self.text:
             try:
                 self.held, self.text = parse_stops(self.given(sentence)), sentence

@@ -47,7 +47,8 @@ class Stops(NamedTuple):
 
     @property
     def d_ks(self) -> list[float]:
-        return [*self.by]
+        """All d_k that the slider has; where one stop is known, as of a model that was watched, those around it."""
+        return [*self.by] if len(self.by) > 1 else [self.own * 4.0**k for k in range(-3, 4)]
 
     def maps(self, d_k: float, layer: Any = slice(None), head: Any = slice(None)) -> np.ndarray:
         """Return weights of heads as they were trained, but divided by another sqrt(d_k)."""
@@ -85,7 +86,8 @@ def parse_stops(given: Any, *, writes: bool = False) -> Stops:
     d_ks = sorted(stops if isinstance(stops, dict) else (stop.d_k for stop in stops))
     if writes and (len({(*stop.loss,) for stop in stops}) > 1 or not stops[0].loss):
         raise ValueError("loss must name the same texts at every stop, at least one. Fix: record all of them.")
-    if len(set(d_ks)) < max(2, len(d_ks)) or given["d_k"] not in d_ks:
+    fewest = 2 if given.get("scores") is None else 1
+    if len(set(d_ks)) < max(fewest, len(d_ks)) or given["d_k"] not in d_ks:
         raise ValueError(
             f"stops must hold two or more different d_k, and the model's own {given['d_k']} among them, got {d_ks}. "
             f"Fix: add a stop at {given['d_k']}."

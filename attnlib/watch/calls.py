@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -189,6 +189,39 @@ class Seen(list[Call]):
         """
         calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
         return Grid(calls, *map(list, zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)))
+
+    def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
+        """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
+
+        Its layers are the calls of n queries and keys that are like the first of them in heads and scale, in order.
+
+        Parameters
+        ----------
+        words : sequence of str
+            All n tokens of the sequence, as the tokenizer writes them, with the blank in front that begins a word.
+        following : sequence of (str, float)
+            The most likely next tokens and their probabilities, falling.
+        batch : int
+            The sequence, counted from 0.
+
+        Raises
+        ------
+        LookupError, ArithmeticError
+            If no call has n queries and keys, or its weights are no softmax of its scores; else as `Call.trace`.
+        """
+        fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
+        fit = [call for call in fit if (call.n_q, call.n_k) == (len(words),) * 2]
+        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
+        if not fit or fit[0].scale <= 0:
+            sizes = ", ".join(sorted({f"{call.n_q} x {call.n_k}" for call in self})) or "no call"
+            raise LookupError(
+                f"ribbons show maps of all words, expected a call of {len(words)} x {len(words)} that was kept, got "
+                f"{sizes}. Fix: one word for each token, or trace() of one call."
+            )
+        scores = np.stack([call.trace(batch).masked_scores for call in fit])
+        d_k = round(fit[0].scale ** -2, 6)  # by whose root the scores are divided
+        stop = {"d_k": d_k, "weights": core.softmax(scores[0, 0]), "next": following}
+        return {"words": words, "layer": 1, "head": 1, "d_k": d_k, "stops": [stop], "scores": scores}
 
     def __repr__(self) -> str:
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""

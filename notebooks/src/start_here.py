@@ -32,9 +32,9 @@ who
 # something from other words. That step is **attention**. All other steps handle each word by itself, so whatever *to* knows
 # about Mary has come through attention.
 #
-# In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
-# of layer 24, and say how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from
-# *Mary*. Click another word. (In a running notebook, another head, too.)
+# In each layer nine **heads** attend side by side, 270 in all. Each has a cell below the ribbons. The ribbons show head 1 of
+# layer 24: how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from *Mary*. Click
+# another word. (In a running notebook, another head, too.)
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
@@ -49,9 +49,10 @@ other_way
 #
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
-# divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor. The lists keep their 64
-# numbers. A small divisor leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly
-# equal. The slider sets it for all 270 heads. (*this head* changes one alone, and the next word stays as it was.)
+# divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor: at 4 it is
+# $\sqrt{4} = 2$, and the lists keep their 64 numbers. A small divisor leaves the scores far apart, and one word or two get
+# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads. (With *this head* one head
+# alone changes, and the next word stays.)
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -62,9 +63,9 @@ for stop in blank["stops"]:
 
 # %% [markdown]
 # At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 it takes most from *Mary*, and the
-# model names her. From 1024 on all words get nearly the same share, and no name is said. How can *When* overtake *Mary*? In
-# one head a division keeps the order of the scores. But the heads of earlier layers divide differently, too, so this head gets
-# other vectors. Notebook [[scaling]] explains why we divide.
+# model names her. At 256 it takes most from *John*, and the model still says *Mary*: one head does not decide. From 1024 on all
+# words get nearly the same share, and no name is said. How can *When* overtake *Mary*? One head alone keeps the order of the
+# scores. But the slider changes all 270 heads, so this head gets other vectors. Notebook [[scaling]] explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -73,7 +74,7 @@ for stop in blank["stops"]:
 # %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
-_, ax = plot.subplots(figsize=(3.9, 3.6))
+_, ax = plot.subplots(figsize=(5.0, 4.6))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
     weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
@@ -94,8 +95,8 @@ for word, total in list(zip(words, columns))[:4]:
 
 # %% [markdown]
 # Each row sums to 1, because each query divides one unit of attention. A column has no such limit: many queries may take from one key. Why
-# *When*? A head must share out its whole unit. Where it needs nothing, most of that goes to the first word, in this head and in
-# many others. Notebook [[it_speaks]] tests what it does there.
+# *When*? A head must give its whole unit away. Where it needs nothing, the first word gets most, in this head and in many
+# others. Notebook [[it_speaks]] tests what it does there.
 #
 # ## One row, from start to end
 #
@@ -155,8 +156,8 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = np.array(found[name]["before"]), np.array(found[name]["heads"])
     after = before + heads.sum(axis=0)
     print(f"{giver} gave a drink to: towards Mary, John")
-    for told, at in (("before", before), ("head 1", heads[0]), ("after", after)):
-        print(f"  {told} {at[0]:5.1f} {at[1]:5.1f}")
+    for told, at in (("before", before), ("head 1 adds", heads[0]), ("after", after)):
+        print(f"  {told:11} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
 # Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something

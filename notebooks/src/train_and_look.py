@@ -20,6 +20,7 @@ from attncourse import check, mine, model_files, predict
 from attncourse.training import neighbours, train
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
+from attnlib.watch import watch
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 
@@ -839,14 +840,30 @@ verdict
 #    kernel.
 # 2. Run the *Appendix*. Words of 20 letters: `model, _ = trained(2, n=20, steps=1000, description="20 letters")`, then `rated(model, 20)`.
 #    It takes some seconds.
-# 3. Leave out five of the eleven heads, `rated(head_for_each_place(12, left_out=5), 12)`. Which accuracy do you expect?
 
 # %% [markdown]
 # <details><summary>Answers</summary>
 #
-# 1: 0.74; the best is 0.75. 2: 1.00, from this seed and two others. 3: six of eleven places are left, so about 0.55.
+# 1: 0.74; the best is 0.75. 2: 1.00, from this seed and two others.
 #
 # </details>
+
+# %% [markdown]
+# ## Now yours · A model that keeps its maps to itself
+#
+# This model returns its maps. Most do not, because their attention is one fused call. `watch` sees every call while a model runs,
+# and gives a map only if it leads to the model's own output.
+
+# %%
+with watch(inductors[2]) as seen:
+    _ = inductors[2](letters[:1])
+print(seen)
+watched = [call.trace().weights for call in seen]
+print("the maps of above:", np.allclose(watched, maps[2][:, 0], atol=1e-5))
+
+# %% [markdown]
+# Put a model of yours in the place of `inductors[2]`: [docs/watch.md](../docs/watch.md) has it for `transformers`, for generating
+# text and for long inputs.
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule,
