@@ -123,10 +123,11 @@ def buttons(name, question, options, fold):
     for letter, text in options.items():
         words = re.sub(r"^<p>|</p>$", "", markdown(text.replace("\n", " ")).strip())
         shown += (
-            f'<button type="button" role="radio" aria-checked="false" value="{letter}"><b>{letter}</b> {words}</button>'
+            f'<button type="button" role="radio" aria-checked="false" value="{letter}"><b>{letter}</b>'
+            f"<span>{words}</span></button>"
         )
         shown += f"<template>{question(letter)._repr_html_()}</template>"
-    opens = f' data-opens="{fold}"' if fold else ""
+    opens = f' data-right="{question.right}"' + (f' data-opens="{fold}"' if fold else "")
     group = f'<div role="radiogroup" aria-label="Your answer">{shown}</div>'
     reply = '<div class="attnlib-reply" aria-live="polite"></div>'
     again = '<button type="button" class="attnlib-again" hidden="">Try again</button>'
