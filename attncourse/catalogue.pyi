@@ -85,6 +85,7 @@ class Checks:
     rounded: Exercise
     in_groups: Exercise
     best_keys: Exercise
+    layers: Exercise
     latent_attention: Exercise
 
 class Predict:
@@ -134,8 +135,10 @@ class Predict:
     sharp_or_pale: Question
     hidden_mistake: Question
     needed_letter: Question
+    window_finds: Question
     shared_by_all_keys: Question
     scale_per_feature: Question
+    three_narrowed: Question
     whose_directions: Question
     before_by_hand: Recall
     before_vectorized: Recall
