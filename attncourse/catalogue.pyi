@@ -67,6 +67,7 @@ class Checks:
     out_of_reach: Exercise
     rope: Exercise
     rotary_attention: Exercise
+    slowed: Exercise
     look_back: Exercise
     to_halves: Exercise
     three_patients: Exercise
@@ -126,6 +127,7 @@ class Predict:
     hidden_bugs: Question
     shifted: Question
     beyond: Question
+    no_mistake: Question
     norm_order: Question
     next_word_in_sight: Question
     unseen_mistake: Question

@@ -14,6 +14,7 @@ import numpy as np
 
 from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.lessons.long_texts import tiled
+from attncourse.lessons.todays_head import slow_by_parts
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
@@ -41,6 +42,7 @@ AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 TEMPERATURES = (0, 0.7, 2)
 WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
 LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
+FAR, FAR_QUERY = "The key of the red house lies under a stone.", 4
 FIRST_WORD = 17  # before it stand the control tokens
 MEASURES = {}
 
@@ -483,6 +485,51 @@ def copying(speaker, draws=range(DRAWS)):
         "previous heads": rank_heads(previous)[:4],
         "losses": second_copy(speaker, draws),
     }
+
+
+def far(speaker, gap, omega, of_keys=None):
+    """Return a speaker that rotates by these frequencies, with a gap in the positions before the second copy."""
+
+    def rope(x, positions, base):
+        half, rate = len(positions) // 2, of_keys if of_keys is not None and len(x) == speaker.shape.kv_heads else omega
+        return rotary.turn(x, positions + gap * (np.arange(len(positions)) >= half), rotary.halves, rate)
+
+    return speaker.using(rope=rope)
+
+
+@store_result
+def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, trained=8192):
+    """Return losses of a second copy that stands far away by its positions alone, {way: {gap: of four texts}}.
+
+    Of random tokens, twice, and of prose and code. "another text": what follows the gap is no copy. "row": of a head
+    that copies, the weights of " red" in the second copy on the first, as trained and by parts.
+    """
+    omega = rotary.frequencies(D_K, speaker.base)
+    parts = slow_by_parts(omega, factor, trained)
+    ways = {
+        "as trained": (omega,),
+        "every pair slowed": (omega / factor,),
+        "another base": (rotary.frequencies(D_K, speaker.base * factor ** (D_K / (D_K - 2))),),
+        "by parts": (parts,),
+        "only the queries by parts": (parts, omega),
+    }
+    prose, code = (speaker.tokens(texts.TEXTS[name])[:LENGTH] for name in ("prose", "code"))
+    twice = [repeat_tokens(speaker, 0), repeat_tokens(speaker, 1), prose * 2, code * 2]
+
+    def second(other, numbers):
+        return float(speaker.surprise(other(numbers)[0][LENGTH:-1], numbers[LENGTH + 1 :]).mean())
+
+    losses = {
+        name: {gap: [second(far(speaker, gap, *own), x) for x in twice] for gap in gaps} for name, own in ways.items()
+    }
+    other = {gap: second(far(speaker, gap, omega), prose + code) for gap in gaps}
+    head, sentence = tuple(recorded("copying")["heads"][0]), speaker.tokens(FAR)
+    half, rows = len(sentence), {}
+    for name in ("as trained", "by parts"):
+        maps = (far(speaker, gap, *ways[name]).maps_of(sentence * 2, [head])[head] for gap in gaps)
+        rows[name] = {gap: x[half + FAR_QUERY, :half] for gap, x in zip(gaps, maps, strict=True)}
+    words = [speaker.tokenizer.decode([number]) for number in sentence]
+    return {"loss": losses, "another text": other, "head": head, "words": words, "row": rows}
 
 
 @store_result
