@@ -7,15 +7,11 @@ from .results import recorded
 
 LENGTH, BETWEEN = 40, 120  # tokens of a text that is read twice, and of another between its copies
 LISTS, FAR = 5, 60  # lists of eight codes, and tokens between a list and its questions
-LAYERS = 30
 NARROW = {"window": 16, "sink": 1}
 
 
 def found_again(speaker, text=texts.PROSE, between=texts.ALICE):
-    """Return the mean surprise, in nats, at the second copy of a text, its first token left out.
-
-    By default it is the beginning of the prose, with the beginning of Alice between.
-    """
+    """Return the mean surprise, in nats, at the second copy of a text's beginning, its first token left out."""
     once, between = speaker.tokens(text)[:LENGTH], speaker.tokens(between)[:BETWEEN]
     x, _ = speaker([*once, *between, *once])
     return float(speaker.surprise(x[-len(once) : -1], once[1:]).mean())
@@ -50,18 +46,17 @@ def codes_found(speaker, lists=range(LISTS)):
 
 
 def narrow_layers(speaker):
-    """Return a function of layers, counted from 1, that tells what it costs if these see 16 tokens and the first alone.
+    """Return a function of layers, counted from 1, that returns two losses if these see 16 tokens and the first alone.
 
-    It returns two losses, in nats: on the next word of Alice, and on the digits of codes that are asked again. Those of
-    single layers are stored.
+    They are on the next word of Alice, and on the digits of codes that are asked again; those of one layer are stored.
     """
-    alone, every = recorded("layers")["alone"], set(range(1, LAYERS + 1))
+    alone = recorded("layers")["alone"]
 
     def judge(layers):
         layers = {int(i) for i in layers}
         if len(layers) == 1:
             return tuple(alone[layers.pop() - 1])
-        other = speaker.using(**NARROW, whole=every - layers)
+        other = speaker.using(**NARROW, whole=set(range(1, len(alone) + 1)) - layers)
         return other.loss(texts.ALICE), codes_found(other)[1]
 
     return judge

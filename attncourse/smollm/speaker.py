@@ -128,8 +128,7 @@ class Speaker:
 
         `changes` are any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; `whole`, a list of layers
         that the window does not narrow; and `without`, a list of heads whose output is set to 0, (layer, head). Both
-        are counted from 1. Another name, or what cannot be called,
-        raises TypeError; a setting out of range ValueError.
+        count from 1. Another name, or what cannot be called, raises TypeError; a setting out of range ValueError.
         """
         other, own = copy.copy(self), {name: f for name, f in changes.items() if name in FUNCTIONS}
         for name, function in own.items():

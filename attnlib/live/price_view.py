@@ -31,9 +31,8 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     ----------
     points : sequence of dict
         2 to 32 of up to 10 families, the first with everything kept. Each holds family, name, bytes (a token), loss
-        (in nats a token) and text, which the model writes; with own=True it is marked as the reader's. If all of them
-        hold again, the loss on a text that was read before, a control switches between the two judges. codes, the share
-        of some codes that the model finds again, is told of the chosen point.
+        (in nats a token) and text, which the model writes; with own=True it is marked as the reader's. If all hold
+        again, the loss on a text read before, a control switches the judge. codes, a share found again, is told, too.
 
     Returns
     -------

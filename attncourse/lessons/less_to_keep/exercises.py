@@ -80,8 +80,7 @@ def _models():
 
         return judge
 
-    late = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26])
-    early = model([11, 4, 7, 13, 28], [2, 14, 16, 20, 29])
+    late, early = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26]), model([11, 4, 7, 13, 28], [2, 14, 16, 20, 29])
     return (
         Probe("a model in which layers 9 to 23 find", (late, 5)),
         Probe("a model in which layers 4 to 28 find", (early, 5)),
@@ -159,9 +158,8 @@ EXERCISES = (
     Function(
         "layers",
         "layers(narrowed, at_most=5) -> list of at most 5 layers, counted from 1 to 30. `narrowed(layers)` returns two "
-        "losses: on the next word, and on what is found again, if these layers see 16 tokens and the first alone. The "
-        "layers that you return keep the whole text, all others are narrowed; of what is found as little as possible "
-        "is to be lost.",
+        "losses: on the next word, and on what is found again, if these layers see 16 tokens and the first alone. "
+        "Return those that keep the whole text, so that finding suffers least if all others are narrowed.",
         (
             "Ask what each layer is worth: what does narrowed([layer]) say if it alone is narrowed?",
             "It says two things. Which of them tells what is found?",

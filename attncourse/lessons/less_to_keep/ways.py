@@ -10,8 +10,6 @@ from ...engine.compare import RIGHT
 from ...engine.run import Unfit, numbers
 from ...engine.steps import Steps, swap
 
-LAYERS = 30
-
 
 def in_groups(x, bits, size):
     """Round x (..., n, d) in groups of `size` tokens, a scale for each feature of a group; the last n % size wait.
@@ -89,21 +87,21 @@ class Latent(Steps):
 
 class Layers(Steps):
     judge = 1  # 0: the next word, 1: what is found
-    lost = cached_property(lambda s: np.array([s.narrowed([i])[s.judge] for i in range(1, LAYERS + 1)]))
+    lost = cached_property(lambda s: np.array([s.narrowed([i])[s.judge] for i in range(1, 31)]))
     ranked = cached_property(lambda s: 1 + np.argsort(-s.lost, kind="stable"))
     kept_whole = cached_property(lambda s: s.ranked[: s.at_most])
 
 
 def judge_layers(result, narrowed, at_most=5):
     """Say which layers keep the whole text, and what both judges say if all others are narrowed."""
-    every, kept = set(range(1, LAYERS + 1)), set(numbers(sorted(result)).ravel())
+    every, kept = set(range(1, 31)), set(numbers(sorted(result)).ravel())
     if not all(number % 1 == 0 for number in kept):
         raise Unfit("Your function must return a list of layers, whole numbers from 1 to 30. Fix: [1, 2], say.")
     if len(kept) > at_most:
         return None, f"You keep the whole text in {len(kept)} layers, and at most {at_most} may."
     told = f"You keep the whole text in {', '.join(f'{i:.0f}' for i in sorted(kept)) or 'no layer'}."
     if not kept <= every:
-        return None, f"{told} Layers are counted from 1 to {LAYERS}."
+        return None, f"{told} Layers are counted from 1 to 30."
     best = Layers(narrowed=narrowed, at_most=at_most).kept_whole.tolist()
     (word, found), (_, least) = (narrowed(every - {*chosen}) for chosen in (kept, best))
     if found <= least + 1e-9:
