@@ -145,7 +145,6 @@ def test_no_colour_stands_outside_the_tokens():
 
 # Sizes in a view that are none of the six. 12: numbers in cells where 13 would cost a decimal (parts.number_size).
 LEFT = {"12"}
-LATER_SIZES = {"head_arrows": {"14"}, "price": {"14", "15"}}
 
 
 def test_views_have_the_sizes_of_the_look():
@@ -155,8 +154,7 @@ def test_views_have_the_sizes_of_the_look():
     seen = {}
     for name, make in VIEWS.items():
         for size in re.findall(r'font-size="([\d.]+)"', make().picture.value):
-            if size not in LATER_SIZES.get(name, ()):
-                seen.setdefault(size, set()).add(name)
+            seen.setdefault(size, set()).add(name)
     assert {*seen} & six >= {"13", "16"} and not {*seen} - six - LEFT, {size: seen[size] for size in {*seen} - six}
     style = re.sub(r"/\*.*?\*/", "", (ROOT / "attnlib" / "live" / "view.css").read_text("utf-8"), flags=re.DOTALL)
     assert {*re.findall(r"font(?:-size)?: ?(\d[\d.]*px)", style)} <= {"16px", "20px"}

@@ -556,8 +556,9 @@ lead = (scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)).min().item
 print(f"ahead of the best other letter by {lead:.1f} or more")
 
 # %% [markdown]
-# This is what a **key** is: the vector by which a token is found. The key of c is the one that fits the query "c?". Its score is
-# about 8 above the mean of the others.
+# The key of c fits the query "c?": its score is about 8 above the mean of the others.
+#
+# This is what a **key** is: the vector by which a token is found.
 #
 # The **value** is another vector of the same token. What does it carry? We send the embeddings of the numbers alone through
 # $W_V$ and `read`, and then those of the letters alone. How far do the 16 ratings vary in each case?

@@ -283,8 +283,8 @@ in_the_plane
 # <details><summary><b>Must the division stand at the scores?</b></summary>
 #
 # Some programs divide the query instead, or query and key by the root of the root. The scores are the same (*Appendix*;
-# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot the division in
-# one path: its vectors had a cosine of 0.86 to the right ones.
+# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot it in one of its
+# paths.
 #
 # </details>
 
@@ -365,7 +365,7 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# 1024, too. Where both sliders say the same number, the scores spread by about 1. With more features another key may win.
+# 1024, too. Where both sliders say the same number, the scores spread by about 1.
 #
 # </details>
 
@@ -400,13 +400,12 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# **Typical** is the median over 2000 queries of the mean slope over the keys. With fewer keys the slope is lost at a smaller
-# $d_k$, and with more keys at a larger one (*Appendix*).
+# **Typical** is the median over 2000 queries of the mean slope over the keys.
 #
 # **Gradients.** With ten keys at $d_k = 64$, the median gradient on the *scores* is more than ten times smaller without the
 # division. On the *query* it is as large as with it, and its mean three times as large, because a step of the query moves such
-# scores 8 times as far (*Appendix*). So this does not show that a head without the division cannot learn; $W_Q$ could learn the
-# divisor. Gemma 4 divides by 1, after a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
+# scores 8 times as far (*Appendix*). So a head without the division may learn, too: $W_Q$ could learn the divisor.
+# Gemma 4 divides by 1, after a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
 #
 # </details>
 
@@ -418,7 +417,7 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 #
 # <details><summary>Answer</summary>
 #
-# In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too.
+# In none: dividing keeps the order of the scores, and so does softmax.
 #
 # </details>
 #
@@ -449,7 +448,7 @@ for name, other in (
 # %% [markdown]
 # ### From slope to gradient
 #
-# A random gradient arrives at each output. Softmax passes it on to the scores (formula: notebook [[pytorch_module]]), and
+# A random gradient arrives at each output. Softmax passes it on to the scores, and
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
 
 
