@@ -167,7 +167,7 @@ for name in NAMES:
     print(f"{name}  poke: {poke}", end="   ")
     print(f"trained: loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="In `case_03` the zeros"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="In case_03 the zeros"
 seen = [twins(name)[0](x, attn_mask=causal)[1][0, 0] for name in NAMES]
 seen = torch.stack([*seen, healthy()(x, attn_mask=causal)[1][0, 0]])
 titles = [*NAMES, "healthy"]

@@ -141,6 +141,7 @@ points = [point | found[point["family"], point["name"]] for point in kept]
 by_name = {(point["family"], point["name"]): point for point in points}
 
 
+# %% jupyter={"source_hidden": true}
 def judges(row):
     """Return what all judges say, for a row of a table."""
     nats = row["on" if "on" in row else "loss"].values()
@@ -807,7 +808,7 @@ if speaker:
         key, value = rounded(key, 3, axis=-2), rounded(value, 4)
         return al.scaled_dot_product_attention(query, key, value, attn_mask)
 
-    # bytes_kept(tokens, features, bits, axis) knows the keys, or the values, of one head
+    # bytes_kept(tokens, features, bits, axis) is of the keys, or values, of one head
     size = 90 * (bytes_kept(208, 64, 3, axis=-2) + bytes_kept(208, 64, 4))
     mine = price("keys in 3 bits, values in 4", size, attention=mixed)
     print(f"{mine['bytes']:.0f} bytes, loss {mine['loss']:.2f}")  # add it above

@@ -165,8 +165,8 @@ verdict
 # %% [markdown]
 # ## 2 · What softmax makes of large scores
 #
-# Set $d_k$ to 64 in the first picture. A query at its right end has nearly all its weight on key 0, one at the left end on key
-# 1. Few are left between.
+# Set $d_k$ to 64 in the first picture. A query at its right end has nearly all its weight on key 0, one at the left end on
+# key 1. Few are left between.
 #
 # Count it. Nearly half of all pairs of scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$ times
 # the weight. So of ten keys one gets nearly everything: 0.87 on average. Such a row is **sharp**. A row in which all keys get

@@ -77,7 +77,7 @@ weights, words = own["weights"], [word.strip() for word in blank["words"]]
 _, ax = plot.subplots(figsize=(5.0, 4.6))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
-    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
+    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax, places=None
 )
 
 # %% [markdown] tags=["predict"]

@@ -132,12 +132,9 @@ def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme,
     page = prepared(new_page(*size))
     page.emulate_media(color_scheme=scheme)
     page.goto((tmp_path / f"{name}.html").as_uri())
-    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    for answer in (
-        "ask.answer()",
-        "document.querySelectorAll('[role=radio]:nth-last-child(2)').forEach((one) => one.click())",
-    ):
-        page.evaluate(answer)
+    page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+    for option in (":first-child", ":nth-last-child(2)"):
+        page.locator(f".attnlib-asked [role=radio]{option}").evaluate_all("all => all.forEach((one) => one.click())")
         page.wait_for_timeout(300)
         assert serious(page) == [] and page.evaluate("ask.fitsAcross()")
     right, wrong = (page.locator(f".attnlib-{kind}").first for kind in ("yes", "no"))
