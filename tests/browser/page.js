@@ -137,8 +137,13 @@ window.ask = {
       const { fill, stroke } = getComputedStyle(part);
       return (part.matches("[stroke], [style*='fill:none']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
     }),
-  // A tinted number and its ground.
-  tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
+  // A tinted number and its ground, which lets that of the page through.
+  tints: (cells) =>
+    cells.map((cell) => {
+      const colour = (one) => getComputedStyle(one).backgroundColor.match(/[\d.]+/g).map(Number);
+      const [page, [r, g, b, share = 1]] = [colour(document.body), colour(cell)];
+      return [+cell.textContent, ...[r, g, b].map((x, i) => share * x + (1 - share) * page[i])];
+    }),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
   // The scale of each column of a figure that has a line for itself.
   alone: (box) => {
