@@ -305,7 +305,8 @@ print(f"she takes {weights[3, 0]:.2f} from Anna, and her who is {output[3, 0]:.2
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"] says="She looks at Anna"
 titles = ["chosen matrices", "trained on new sentences"]
-figure = plot.head_grid(np.stack([chosen, weights.numpy()]), titles=titles, **labels)
+both = np.stack([chosen, weights.numpy()])
+figure = plot.head_grid(both, titles=titles, width=5.4, **labels)
 
 # %% [markdown]
 # She looks at Anna, and nobody said so: the loss on *who* was enough. (Only the last word was asked, so the other rows
