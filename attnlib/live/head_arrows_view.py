@@ -329,7 +329,7 @@ def _set_words(words, wide):
     """Return for each word its line, where it begins there, and how wide it is.
 
     >>> _set_words(["a", " b"], 10)
-    [(0, 0, 8.4), (1, 0, 9.0)]
+    [(0, 0, 7.8), (1, 0, 8.3)]
     """
     places, line, x = [], 0, 0
     for word in words:

@@ -320,7 +320,7 @@ def test_parts_of_a_picture_that_are_not_sent_again_stand_in_it(front_ends, new_
     page.evaluate("ask.again()")
     page.wait_for_function("ask.boxes('.attnlib-live').length === 5")
     page.wait_for_timeout(2500)
-    assert page.locator("[data-hole]").count() == 0 and any(b"data-part" in message for message in received)
+    assert page.locator("[data-hole]").count() == 0 and any("data-part" in message for message in received)
 
 
 @on_page_of(("classic", find_notebook("start_here").name))
