@@ -28,8 +28,8 @@ who
 # The model cuts the text into **tokens**, here words and the comma. A table gives each token a list of 576 numbers, its
 # **vector**. So *to* starts with the same vector in every sentence.
 #
-# Then 30 **layers** change all vectors, one layer after the other. Each layer has exactly one step in which a vector can take
-# something from other words. That step is **attention**. All other steps handle each word by itself, so whatever *to* knows
+# Then 30 **layers** change all vectors, one after the other. Each has exactly one step in which a vector can take something from
+# other words: **attention**. All other steps handle each word by itself, so whatever *to* knows
 # about Mary has come through attention.
 #
 # In each layer nine **heads** attend side by side, 270 in all. Each has a cell below the ribbons. The ribbons show head 1 of
@@ -37,8 +37,7 @@ who
 # another word. (In a running notebook, another head, too.)
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
-# then run.
+# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most?
 
 # %% tags=["slide"] says="All other steps"
 other_way = live.ribbons(exchanged)
@@ -51,8 +50,8 @@ other_way
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
 # divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor: at 4 it is
 # $\sqrt{4} = 2$, and the lists keep their 64 numbers. A small divisor leaves the scores far apart, and one word or two get
-# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads. (With *this head* one head
-# alone changes, and the next word stays.)
+# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads; with *this head* for one
+# alone, and the next word stays.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -160,10 +159,9 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
         print(f"  {told:11} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
-# Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something
-# different in each. So the first *to* leaves towards *Mary*, and the second towards *John*. Head 1 covers about a quarter of the way
-# to the right name in the first sentence, and half of it in the second. The other eight heads cover the
-# rest. The longest arrow of all nine is that of head 4: notebook [[multi_head]] opens with what it says.
+# The last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something different in each, so the
+# first leaves towards *Mary*, and the second towards *John*. Towards the right name, head 1 adds a quarter of what all nine add in
+# the first sentence, and half in the second. The longest arrow is that of head 4: notebook [[multi_head]] opens with what it says.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
