@@ -79,7 +79,7 @@ class Checks(_Named):
     >>> import numpy as np
     >>> check.attention_scores(lambda query, key: query @ np.swapaxes(key, -1, -2))
     ✓ 2.2 · Scores: right
-    Sixteen dot products in one line. Row she is the one from 1.2: 5, 0, 3, 2.
+    Sixteen dot products. Row she is the one from 1.2: 5, 0, 3, 2.
     Next: the whole formula, from a blank function.
     >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake
     'swapped_query_key'

@@ -67,6 +67,7 @@ class Checks:
     out_of_reach: Exercise
     rope: Exercise
     rotary_attention: Exercise
+    slowed: Exercise
     look_back: Exercise
     to_halves: Exercise
     three_patients: Exercise
@@ -85,6 +86,7 @@ class Checks:
     rounded: Exercise
     in_groups: Exercise
     best_keys: Exercise
+    layers: Exercise
     latent_attention: Exercise
 
 class Predict:
@@ -125,6 +127,7 @@ class Predict:
     hidden_bugs: Question
     shifted: Question
     beyond: Question
+    no_mistake: Question
     norm_order: Question
     next_word_in_sight: Question
     unseen_mistake: Question
@@ -134,8 +137,10 @@ class Predict:
     sharp_or_pale: Question
     hidden_mistake: Question
     needed_letter: Question
+    window_finds: Question
     shared_by_all_keys: Question
     scale_per_feature: Question
+    three_narrowed: Question
     whose_directions: Question
     before_by_hand: Recall
     before_vectorized: Recall

@@ -52,7 +52,7 @@ def bytes_kept(n: int, d: int, bits: int, axis: int = -1) -> float:
     n, d : int
         Tokens, and features of each.
     bits : int
-        Of each number; 32 are not rounded and need no scale.
+        Of each number; 16 and 32 are not rounded and need no scale.
     axis : int
         As `rounded` takes it.
 
@@ -62,8 +62,8 @@ def bytes_kept(n: int, d: int, bits: int, axis: int = -1) -> float:
 
     Examples
     --------
-    >>> bytes_kept(32, 64, 4), bytes_kept(32, 64, 4, axis=-2), bytes_kept(32, 64, 32)
-    (36.0, 40.0, 256.0)
+    >>> bytes_kept(32, 64, 4), bytes_kept(32, 64, 4, axis=-2), bytes_kept(32, 64, 16)
+    (36.0, 40.0, 128.0)
     """
-    scales = 0 if bits == 32 else 1 if axis == -1 else d / n
+    scales = 0 if bits >= 16 else 1 if axis == -1 else d / n
     return d * bits / 8 + 4 * scales  # a scale is two numbers in float16

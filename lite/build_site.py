@@ -27,6 +27,7 @@ from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 from tools import book, handouts, lecture
 from tools.licence import LICENCES, licence_cell
 from tools.links import address, outward
+from tools.page import look
 from tools.reading import entry as told
 from tools.series import SERIES, find_notebook
 
@@ -43,11 +44,12 @@ KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 NOT_FOUND = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>No such page - attnlib</title><meta name="description" content="This page of attnlib does not exist.">
-<link rel="icon" href="{home}icon-120x120.png"></head>
-<body style="font: 1.1rem/1.5 system-ui, sans-serif; margin: 3rem auto; max-width: 36rem; padding: 0 1rem">
+<link rel="icon" href="{home}icon-120x120.png"><style>{style}
+main {{ padding: var(--p8) 0 }} h1 {{ margin-bottom: var(--p2) }}</style></head>
+<body><main class="wrap">
 <h1>There is no such page</h1><p>Notebooks may have got other numbers.
 <a href="{home}">The first page</a> leads to all of them, <a href="{home}read/search.html">the search</a> to a word.</p>
-</body></html>
+</main></body></html>
 """
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
@@ -244,7 +246,8 @@ def write_pages(notebooks, site, settings):
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
     ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH, "decks": DECKS}
     home = address().words("")["site"] if address() else "/"
-    (site / "404.html").write_text(NOT_FOUND.format(home=home), "utf-8")
+    style = look("inter", "serif", at=f"{home}fonts/")
+    (site / "404.html").write_text(NOT_FOUND.format(home=home, style=style), "utf-8")
     first_page.write(site, entries, ways, settings and add_writer(site, settings))
 
 

@@ -2,24 +2,19 @@
 
 import html
 import json
-import re
 import shutil
 from pathlib import Path
 
 from jinja2 import Template
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path as Curve
 from matplotlib.textpath import TextPath
 
-from attnlib.colours import LOOK, token
+from attnlib.colours import LOOK
 from attnlib.svg.ribbon_row import outlines, ribbon_path
 from attnlib.symbols import maths
 from tools.licence import LICENCE
 from tools.links import address
-from tools.page import markdown
+from tools.page import glyph, look, markdown
 from tools.record_sentences import SENTENCES, STOPS
 from tools.series import SERIES, find_notebook
 
@@ -111,7 +106,7 @@ def write(site, entries, ways, writes):
         licence=markdown(LICENCE),
     )
     (site / "index.html").write_text(page, "utf-8")
-    card(json.loads(first), site / "card.png")
+    shutil.copyfile(HERE.parent / "docs" / "card.png", site / "card.png")
 
 
 def link_to(lesson):
@@ -121,10 +116,7 @@ def link_to(lesson):
 
 def style():
     """Return the tokens, the fonts that the page has words in, and its own rules."""
-    faces = re.findall(r"@font-face \{.*?\}", (LOOK / "fonts.css").read_text("utf-8"), re.DOTALL)
-    used = [face for face in faces if "url" not in face or any(f"fonts/{name}.woff2" in face for name in FONTS)]
-    tokens = (LOOK / "tokens.css").read_text("utf-8")
-    return "\n".join([*used, tokens, (HERE / "sentence.css").read_text("utf-8")])
+    return look(*FONTS, at="fonts/") + (HERE / "sentence.css").read_text("utf-8")
 
 
 def parts(entries):
@@ -135,11 +127,10 @@ def parts(entries):
             continue
         if notebook.part or not found:
             found.append({"name": notebook.part, "notebooks": [], "minutes": 0, "exercises": 0})
-        drawn = HERE / "glyphs" / f"{notebook.slug}.svg"
         found[-1]["notebooks"].append(
             {
                 "read": read[notebook.name],
-                "glyph": drawn.read_text("utf-8").strip() if drawn.exists() else '<span class="glyph"></span>',
+                "glyph": glyph(notebook.slug),
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
                 "ask": maths(notebook.question, "html"),
@@ -194,7 +185,13 @@ def still(item):
     }
 
 
-def _picture(words, row, said):
+def first_sentence():
+    """Return the first sentence as SVG before anybody has guessed, with an empty blank and flat ribbons."""
+    item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
+    return _picture([word.strip() for word in item["words"]], item["row"], "", 158)
+
+
+def _picture(words, row, said, deep=228):
     """Return the ribbons of the last word as SVG; words are as wide as in the font of figures."""
     font, x, centres = FontProperties(fname=LOOK / "fonts" / "Inter-Regular.ttf"), -5.0, []
     for word in words:
@@ -209,42 +206,15 @@ def _picture(words, row, said):
         return f"{shape}>{html.escape(inside)}</text>"
 
     pieces = []
-    for j, corners in outlines(centres, row, len(row) - 1, 38, 228):
+    for j, corners in outlines(centres, row, len(row) - 1, 38, deep):
         points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
         pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query"})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
     for at, word, share, role in zip(centres, words, row, roles, strict=True):
-        pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if share >= 0.05 else ""]
+        told = said and share >= 0.05
+        pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if told else ""]
     pieces.append(text(x + 12, 254, said, role="next", anchor="start"))
-    pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--ink)" stroke-width="2"/>')
-    label = html.escape(f"{' '.join(words)} {said}. Ribbons show where “{words[-1]}” looks.")
-    return f'<svg role="img" aria-label="{label}" viewBox="0 0 {x + 104:.0f} 284">{"".join(pieces)}</svg>'
-
-
-def card(item, path):
-    """Draw what a link to the page shows elsewhere, 1200 by 630: the sentence, and where its last word looks.
-
-    The ribbons are those of the page; the blank stays empty.
-    """
-    figure = Figure(figsize=(12, 6.3), dpi=100, facecolor=token("paper"))
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1200), ylim=(630, 0))
-    axes.axis("off")
-    regular, bold = (FontProperties(fname=LOOK / "fonts" / f"Inter-{name}.ttf") for name in ("Regular", "SemiBold"))
-    axes.text(60, 95, TITLE, size=36, color=token("ink"), fontproperties=bold)
-    x, centres = 60.0, []
-    for word in item["words"]:
-        place = x + (9 if word.startswith(" ") else 0), 520, word.strip()
-        drawn = axes.text(*place, size=21, color=token("ink"), fontproperties=regular)
-        box = drawn.get_window_extent(renderer)
-        centres.append((box.x0 + box.x1) / 2)
-        x = box.x1
-    drawn.set_color(token("query-text"))
-    axes.plot([x + 14, min(x + 130, 1170)], [528, 528], color=token("next"), linewidth=4)
-    for _, points in [*outlines(centres, item["row"], len(centres) - 1, 50, 330)][1:]:
-        codes = [Curve.MOVETO, *[Curve.CURVE4] * 3, Curve.LINETO, *[Curve.CURVE4] * 3]
-        shape = Curve([(x, 490 - y) for x, y in points], codes)
-        axes.add_patch(PathPatch(shape, facecolor=token("key"), alpha=0.5, linewidth=0))
-    promise = "270 heads of a real model, each to look into: attnlib"
-    axes.text(60, 590, promise, size=17, color=token("quiet"), fontproperties=regular)
-    figure.savefig(path)
+    pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--{"ink" if said else "next"})" stroke-width="2"/>')
+    label = html.escape(f"{' '.join(words)} {said or '...'}. Ribbons show where “{words[-1]}” looks.")
+    box = f'preserveAspectRatio="xMinYMax" viewBox="0 {228 - deep} {x + 104:.0f} {56 + deep}"'
+    return f'<svg role="img" aria-label="{label}" {box}>{"".join(pieces)}</svg>'

@@ -28,6 +28,12 @@ def not_implemented(q, k, v, attn_mask=None):
     raise NotImplementedError
 
 
+def own(q, k, v):
+    scores = q @ k.swapaxes(-1, -2) / k.shape[-1] ** 0.5
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
 ODD = {
     "raises": (lambda q, k, v, m=None: q @ k, "wrong", "raises ValueError"),
     "raises its line": (lambda q, k, v, m=None: q @ k, "wrong", "Line "),
@@ -43,7 +49,7 @@ ODD = {
     "objects": (lambda *a: right(*a).astype(object), "wrong", "dtype object"),
     "complex": (lambda *a: right(*a) + 0j, "wrong", "dtype complex128"),
     "float16": (lambda *a: right(*a).astype(np.float16) + np.float16(1), "wrong", "dtype float16"),
-    "tensor": (lambda *a: torch.tensor(right(*a)), "right", "you return torch tensors"),
+    "tensor": (lambda *a: torch.tensor(own(*a)), "right", "you return torch tensors"),
     "shape": (lambda *a: 1 + right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
     "NaN": (lambda *a: right(*a) * np.nan, "wrong", "holds NaN (8 of 8 entries)"),
     "no mask": (lambda q, k, v: right(q, k, v), "right", "attnlib's own scaled_dot_product_attention"),

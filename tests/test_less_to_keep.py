@@ -1,6 +1,7 @@
 """Lesson less_to_keep: its exercises, what is stored of the ways to keep less, and what its text says of them."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,10 +10,15 @@ from lessons.less_to_keep import keys_made, latent
 import attnlib as al
 from attncourse import check, smollm
 from attncourse.lessons.less_to_keep import best_keys, in_groups, latent_attention
+from attncourse.lessons.less_to_keep.mistakes import SINKS
+from attncourse.smollm.finding import NARROW
 from attnlib import live
 from attnlib.rounding import rounded
 from tools import measures
-from tools.build_notebooks import code_between
+from tools.build_notebooks import code_between, read_source
+from tools.handouts import exercises
+from tools.numbering import numbers
+from tools.series import find_notebook
 
 POINTS = {(point["family"], point["name"]): point for point in smollm.recorded("less_to_keep")}
 PART = smollm.recorded("shared_part")
@@ -82,7 +88,7 @@ def losses(family, name):
 
 
 def test_what_the_text_says_of_fewer_bits():
-    whole = losses("everything", "float32")
+    whole = losses("everything", "16 bits")
     assert np.abs(losses(TOKEN, "8 bits") - whole).max() < 0.01 and (losses(TOKEN, "2 bits") > whole + 2).all()
     scales = {(row["bits"], row["keys"], row["values"]): row for row in smollm.recorded("scales")}
     for kept in ("loss", "float16"):  # with scales as they are, and in 16 bits
@@ -101,13 +107,16 @@ def test_what_the_text_says_of_fewer_bits():
         ]
         for bits in (4, 3, 2)
     }
-    assert max(off[4]) < 0.11 and 0.2 < max(off[3]) < 0.205 and max(off[2]) > 1
+    assert f"{max(off[4]):.2f} {max(off[3]):.2f}" == "0.05 0.40" and max(off[2]) > 1
+    for bits, values in product((3, 2), ("token", "feature")):  # the second judge agrees about keys
+        assert scales[bits, "feature", values]["again"] < scales[bits, "token", values]["again"]
+    assert scales[3, "feature", "feature"]["codes"] > scales[3, "feature", "token"]["codes"]  # not about values
+    assert (
+        max(row["codes"] for name, row in scales.items() if name[0] < 4) <= 0.2 < scales[4, "token", "token"]["codes"]
+    )
     for bits in ("4 bits", "3 bits", "2 bits"):
         assert (losses(FEATURE, bits) < losses(APART, bits)).all()
-    assert (losses(GROUPS, "4 bits") - whole < 0.03).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 5 < 46_080
-    for more, bits in (("4 bits", "3 bits"), ("3 bits", "2 bits")):
-        assert POINTS[FEATURE, more]["bytes"] < POINTS[GROUPS, bits]["bytes"]
-        assert (losses(FEATURE, more) < losses(GROUPS, bits)).all()
+    assert (losses(GROUPS, "4 bits") - whole < 0.04).all() and POINTS[GROUPS, "4 bits"]["bytes"] * 3 < 23_040
     for bits in ("3 bits", "2 bits"):
         assert (losses(APART, bits) < losses(TOKEN, bits)).all()
         assert (losses(GROUPS, bits) < losses(FEATURE, bits)).all()
@@ -116,13 +125,19 @@ def test_what_the_text_says_of_fewer_bits():
 def test_what_the_text_says_of_fewer_keys_and_numbers():
     found = smollm.recorded("few_keys")
     best = {row["best"]: np.array([*row["loss"].values()]) for row in found["best"]}
-    assert (best[32] - losses("everything", "float32") < 0.11).all()
+    assert (best[32] - losses("everything", "16 bits") < 0.11).all()
     guessed = {row["by"]: (row["recall"], np.array([*row["loss"].values()])) for row in found["guessed"]}
+    codes = {row.get("best", row.get("by")): row["codes"] for row in found["best"] + found["guessed"]}
+    again = {row.get("best", row.get("by")): row["again"] for row in found["best"] + found["guessed"]}
+    assert codes[32] == 0.85 and codes["2 bits"] < 0.1 and again["2 bits"] > again[8] + 1
+    best_guess = guessed["16 of 64 features"][1]
+    assert all((best_guess < nats).all() for by, (_, nats) in guessed.items() if by != "16 of 64 features")
+    assert min(guessed, key=again.get) == max(guessed, key=codes.get) == "16 of 64 features"
     plain, apart = guessed["2 bits"], guessed["2 bits, without what keys share"]
     assert plain[0] < apart[0] - 0.1 and (plain[1] > apart[1]).all()
     assert (guessed["16 of 64 features"][1] - best[8] < 0.2).all() and guessed["the latest"][0] < 0.2
     rotated = np.array([*smollm.recorded("latents")["rotated"].values()])
-    assert (rotated > losses("everything", "float32") + 4).all()
+    assert (rotated > losses("everything", "16 bits") + 4).all()
     for rank in ("256", "192"):
         ways = [losses(f"latent from {source}", f"rank {rank}") for source in ("other texts", "matrices")]
         assert (ways[0] < ways[1] - 0.4).all()
@@ -136,15 +151,102 @@ def test_windows_are_beaten_without_the_first_token_and_cost_more_on_code():
     assert POINTS[short]["bytes"] < POINTS[two_bits]["bytes"] and sum(losses(*short) < losses(*two_bits)) == 2
 
 
-def test_bytes_are_those_of_the_formula():
+FOUND = {(row["family"], row["name"]): row for row in smollm.recorded("find_again")}
+WINDOW, WHOLE = "window and first token", ("everything", "16 bits")
+
+
+def band_of_the_next_word():
+    """Return the ways that no other beats in bytes and loss."""
+    cost = {way: (point["bytes"], point["loss"]) for way, point in POINTS.items()}
+    return {
+        way
+        for way, (size, loss) in cost.items()
+        if not any(a <= size and b <= loss for other, (a, b) in cost.items() if other != way)
+    }
+
+
+def test_the_two_judges_disagree_on_windows():
+    codes = {way: row["codes"] for way, row in FOUND.items()}
+    for width in ("16", "32", "64"):
+        assert codes[WINDOW, f"{width} tokens"] == 0 and FOUND[WINDOW, f"{width} tokens"]["again"] > 4
+    told = (GROUPS, "4 bits"), (GROUPS, "3 bits"), (GROUPS, "2 bits"), (FEATURE, "3 bits"), (WINDOW, "128 tokens")
+    assert [codes[way] for way in (WHOLE, *told)] == [0.9, 0.875, 0.65, 0, 0.05, 0.1]
+    assert losses(WINDOW, "64 tokens")[0] - losses(*WHOLE)[0] == pytest.approx(0.09, abs=0.005)
+    assert losses(GROUPS, "4 bits")[0] - losses(*WHOLE)[0] == pytest.approx(0.01, abs=0.005)
+    assert {way for way in band_of_the_next_word() if way[0] == WINDOW} == {
+        (WINDOW, "16 tokens"),
+        (WINDOW, "32 tokens"),
+    }
+    assert (FEATURE, "2 bits") not in band_of_the_next_word()
+    latent_192 = "latent from other texts", "rank 192"
+    assert f"{losses(*latent_192)[0] - losses(*WHOLE)[0]:.2f} {codes[latent_192]:.0%}" == "0.47 72%"
+    assert FOUND[APART, "3 bits"]["again"] == pytest.approx(FOUND[WHOLE]["again"], abs=0.01)
+    assert codes[APART, "3 bits"] == pytest.approx(0.45, abs=0.03)
+
+
+def test_what_the_text_says_of_fewer_layers():
+    stored = smollm.recorded("layers")
+    sets = {row["name"]: (row["whole"], *row["judged"]) for row in stored["sets"]}
+    whole, three, first = (sets[name] for name in ("all 30", "all but 18, 19, 24", "all but 1, 2, 3"))
+    assert three[3] == 0 and f"{three[1] - whole[1]:.2f}" == "0.07" and first[1] > three[1] and first[3] > 0.8
+    for name in ("none", "every sixth", "the first five", "most missed by the next word"):
+        assert sets[name][3] == 0
+    assert 0 < sets["the largest sinks"][3] <= 0.05
+    five, *judged, _ = sets["most missed by the codes"]
+    assert five == [*measures.FIND] and judged[2] == 0.4 and f"{judged[0]:.2f} {whole[1]:.2f}" == "3.74 3.32"
+    assert judged[1:] == [FOUND["everything", "5 layers, else 16 tokens"][name] for name in ("again", "codes")]
+    others = sets["most missed by other copies"]
+    assert others[2] < judged[1] and others[3] < judged[2]
+    assert {layer for layer, _ in smollm.recorded("copying")["heads"]} == {18, 19, 21, 24}
+    assert smollm.recorded("copying")["previous heads"][0] == [17, 1] and stored["alone"][16][1] < whole[4]
+    source = read_source(find_notebook("less_to_keep").source)
+    (solution,) = (code for _, number, code in exercises(source) if number == numbers()["layers"])
+    exec(solution, names := {})
+    assert sorted(names["my_layers"](smollm.narrow_layers(None))) == five
+    sinks = np.array(smollm.recorded("sinks")["by layer"])
+    assert tuple(1 + np.argsort(-sinks)[:5]) == SINKS and set(SINKS) == set(sets["the largest sinks"][0])
+
+
+@pytest.mark.slow
+@needs_model
+def test_copies_side_by_side_are_read_in_a_window_as_in_the_whole_text_and_sets_come_out_again():
+    speaker = smollm.load(bar=iter)
+    near = [smollm.found_again(other, between="\n") for other in (speaker, speaker.using(window=64, sink=1))]
+    assert near[0] == pytest.approx(near[1], abs=0.01)
+    narrow = speaker.using(**NARROW, whole=measures.FIND)
+    assert smollm.found_again(narrow) == pytest.approx(
+        FOUND["everything", "5 layers, else 16 tokens"]["again"], abs=0.01
+    )
+    assert smollm.codes_found(narrow)[0] == pytest.approx(0.4, abs=0.03)
+    for narrowed, share in (({19}, 0.05), ({18, 24}, 0.8)):
+        other = speaker.using(**NARROW, whole={*range(1, 31)} - narrowed)
+        assert smollm.codes_found(other)[0] == pytest.approx(share, abs=0.03)
+    alone = smollm.recorded("layers")["alone"]
+    assert smollm.narrow_layers(speaker)([18, 24])[1] > max(alone[17][1], alone[23][1]) + 0.03
+
+
+@pytest.mark.slow
+@needs_model
+def test_on_other_lists_bits_find_as_the_whole_and_latents_half_as_much():
+    speaker = smollm.load(bar=iter)
+    bases = [basis[:, :192] for basis in measures.bases_of_texts(speaker)]
+    ways = [speaker, speaker.using(attention=measures.waiting(4)), measures.with_bases(speaker, bases)]
+    ways.append(speaker.using(window=64, sink=1))
+    whole, bits, latents, window = (smollm.codes_found(other, range(5, 10))[0] for other in ways)
+    assert window == 0 and bits > whole - 0.1 and latents == pytest.approx(whole / 2, abs=0.11), latents
+
+
+def test_bytes_are_those_of_the_formula_in_16_bits():
     size = {name: point["bytes"] for name, point in POINTS.items()}
-    assert size["everything", "float32"] == 2 * 30 * 3 * 64 * 4 == 46_080
+    assert size["everything", "16 bits"] == 2 * 30 * 3 * 64 * 2 == 23_040
     assert size[TOKEN, "4 bits"] == 2 * 90 * (64 * 4 / 8 + 4) == size[APART, "4 bits"]
     assert size[FEATURE, "4 bits"] == round(90 * (2 * 32 + 4 + 4 * 64 / 208))
-    waiting, ready = 16 * 64 * 4, 192 * (32 + 4 * 64 / 32)
-    assert size[GROUPS, "4 bits"] == round(90 * ((waiting + ready) / 208 + 36))
-    assert size["window and first token", "64 tokens"] == round(46_080 * 65 / 208)
-    assert size["latent from other texts", "rank 256"] == 30 * 256 * 4
+    waiting_keys, ready = 16 * 64 * 2, 192 * (32 + 4 * 64 / 32)
+    assert size[GROUPS, "4 bits"] == round(90 * ((waiting_keys + ready) / 208 + 36))
+    assert [size[GROUPS, f"{bits} bits"] for bits in (4, 3, 2)] == [7_449, 6_065, 4_680]
+    assert size["window and first token", "64 tokens"] == round(23_040 * 65 / 208) == 7_200
+    assert size["latent from other texts", "rank 256"] == 30 * 256 * 2
+    assert size["everything", "5 layers, else 16 tokens"] == round(23_040 * (5 + 25 * 17 / 208) / 30)
 
 
 def test_had_looks_at_she_until_two_bits_share_a_scale_with_the_stripes():
@@ -159,7 +261,7 @@ def test_had_looks_at_she_until_two_bits_share_a_scale_with_the_stripes():
 @pytest.mark.slow
 @needs_model
 def test_points_come_out_again():
-    """Within 0.03: on another processor a number may be rounded to the other side."""
+    """Within 0.1: a number that another processor rounds to the other side moves those after it, too."""
     speaker = smollm.load(bar=iter)
     bits = partial(rounded, bits=3)
     fresh = {
@@ -173,14 +275,14 @@ def test_points_come_out_again():
         ),
     }
     for name, other in fresh.items():
-        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.03), name
+        assert other.loss(smollm.TEXTS["alice"]) == pytest.approx(POINTS[name]["loss"], abs=0.1), name
     found = measures.some_keys(speaker)
     assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
 
 
 def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
     names = {"np": np, "al": al, "rounded": rounded}
-    for cell in code_between("less_to_keep", "### Break it", "## 4 ·"):
+    for cell in code_between("less_to_keep", "### Break it", "## 5 ·"):
         if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
             exec(cell, names)
     scored = names["scored"]

@@ -106,13 +106,13 @@ def test_inter_has_every_letter_that_the_series_writes():
 
 # Files that hold a colour of their own, and why.
 PICTURES = "black or white on a cell, or around a mark: whichever can be read there"
-LATER = "pages, book, decks and what lecturers see have their own colours until they get the look"
+ELSEWHERE = "what the lab of a site says, and the report of a class"
+NAMED = "by its colour a rule finds the word that a notebook has coloured"
 COLOURED = {
     PICTURES: """attnlib/colours.py attnlib/figure.py attnlib/plot.py attnlib/svg/parts.py
         attnlib/live/head_arrows_view.py attnlib/live/plane_view.py attnlib/live/view.css""",
-    LATER: """docs/book/book.css docs/book/conf.py lite/first_page.py lite/index.html.j2 lite/keep.js lite/sentence.css
-        lite/teach.html.j2 tools/asked.css tools/deck.html tools/lecture.css tools/reading.html.j2
-        tools/report/page.py tools/slides.css""",
+    ELSEWHERE: "lite/keep.js tools/report/page.py",
+    NAMED: "docs/book/book.css",
 }
 COLOUR = re.compile(r"#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})\b(?![\w-])|\brgba?\([\d ]")
 
@@ -145,7 +145,6 @@ def test_no_colour_stands_outside_the_tokens():
 
 # Sizes in a view that are none of the six. 12: numbers in cells where 13 would cost a decimal (parts.number_size).
 LEFT = {"12"}
-LATER_SIZES = {"head_arrows": {"14"}, "price": {"14", "15"}}
 
 
 def test_views_have_the_sizes_of_the_look():
@@ -155,8 +154,28 @@ def test_views_have_the_sizes_of_the_look():
     seen = {}
     for name, make in VIEWS.items():
         for size in re.findall(r'font-size="([\d.]+)"', make().picture.value):
-            if size not in LATER_SIZES.get(name, ()):
-                seen.setdefault(size, set()).add(name)
+            seen.setdefault(size, set()).add(name)
     assert {*seen} & six >= {"13", "16"} and not {*seen} - six - LEFT, {size: seen[size] for size in {*seen} - six}
     style = re.sub(r"/\*.*?\*/", "", (ROOT / "attnlib" / "live" / "view.css").read_text("utf-8"), flags=re.DOTALL)
     assert {*re.findall(r"font(?:-size)?: ?(\d[\d.]*px)", style)} <= {"16px", "20px"}
+
+
+SURFACES = """docs/book/book.css lite/index.html.j2 lite/sentence.css lite/teach.html.j2 tools/asked.css tools/base.css
+    tools/deck.css tools/deck.html tools/page.css tools/reading.css tools/reading.html.j2"""
+
+
+@pytest.mark.parametrize("name", SURFACES.split())
+def test_no_page_has_a_size_or_a_font_of_its_own(name):
+    """But for shares of a size, points of paper, and the words of a picture that a phone shrinks."""
+    css = re.sub(r"/\*.*?\*/", "", (ROOT / name).read_text("utf-8"), flags=re.DOTALL)
+    told = " ; ".join(re.findall(r"font(?:-size|-family|-stack[\w-]*)?: ?([^;}]*)", css))
+    own = re.findall(
+        r"(?<![/\d.])[\d.]+(?:px|rem|vw)|\bsans-serif|\bserif|\bmonospace|\"", re.sub(r"var\([^)]*\)", "", told)
+    )
+    assert {*own} <= ({"17.5px"} if name == "lite/sentence.css" else set())
+
+
+def test_a_deck_has_the_five_sizes_of_a_deck_alone():
+    css = (ROOT / "tools" / "deck.css").read_text("utf-8")
+    assert {*re.findall(r"var\(--(d\d+)\)", css)} == {name for name in TOKENS if re.fullmatch(r"d\d+", name)}
+    assert not re.findall(r"font(?:-size)?: ?[^;}]*var\(--s\d+\)", css)

@@ -1,5 +1,6 @@
 """What a reader wrote is kept as a file that stands alone, comes back in another notebook, and is never lost."""
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -13,6 +14,8 @@ from IPython.core.interactiveshell import InteractiveShell
 import attnlib as al
 from attncourse import check, mine, smollm
 from attncourse.engine import right_answers
+from attncourse.lessons import ORDER
+from attncourse.lessons.vectorized import stable_softmax
 from attnlib import torch_layers
 from tools import numbering
 from tools.build_notebooks import read_source
@@ -292,11 +295,10 @@ def test_an_answer_kept_when_the_course_was_a_part_of_attnlib_says_where_it_is_n
     (folder / "mine").mkdir()
     old = "from attnlib.course.mistakes import weights\n\ndef softmax(x, axis=-1):\n    return x\n"
     (folder / "mine" / "softmax.py").write_text(old, encoding="utf-8")
-    assert mine.load("softmax") is al.softmax
+    assert mine.load("softmax") is stable_softmax
     told = capsys.readouterr().out
-    assert told.startswith(
-        "softmax: ours (attnlib.softmax). mine/softmax.py cannot be loaded: ImportError: attnlib.course"
-    )
+    assert told.startswith("softmax: ours (attncourse.lessons.vectorized.stable_softmax). mine/softmax.py cannot")
+    assert "cannot be loaded: ImportError: attnlib.course" in told
     assert "Fix: write attncourse" in told
 
 
@@ -365,3 +367,51 @@ def test_solving_an_exercise_fills_a_picture_and_an_earlier_one_empties_nothing(
     later = one_row(stage=1)
     mine.fills(later, **solved)  # what was solved before counts at once
     assert later.sliders["stage"].value == 6
+
+
+def loaded_by(source):
+    """Return the names that the cells of a notebook bring back from what the reader kept."""
+    names = set(re.findall(r'^ *\w.*mine\.load\("(\w+)"\)', source, re.MULTILINE))
+    if "mine.load_all(names)" in source:
+        names |= {
+            x for found in re.findall(r"^names = (\(.*\))$", source, re.MULTILINE) for x in ast.literal_eval(found)
+        }
+    return names | (set(smollm.FUNCTIONS) if "mine.load_all(smollm.FUNCTIONS)" in source else set())
+
+
+def promises(source):
+    """Yield (sentence, names) of text that calls what an exercise keeps the reader's; no names: something of theirs."""
+    ids = {exercise.name: exercise.kept.name for exercise in mine.ALL_KEPT}
+    for cell in re.split(r"^# %%", source, flags=re.MULTILINE):
+        head, _, text = cell.partition("\n")
+        text = re.sub(r"<details>(.|\n)*?</details>", "", re.sub(r"^# ?", "", text, flags=re.MULTILINE))
+        if not head.startswith(" [markdown]") or '"exercise"' in head or '"solution"' in head:
+            continue
+        for sentence in re.split(r"(?<=[.?!:])\s+", text.replace("\n", " ")):
+            if re.search(r"\b[Yy]ours?\b|\bthat you (wrote|kept)\b", sentence):
+                names = {ids[id] for id in re.findall(r"\[\[(\w+)\]\]", sentence) if id in ids}
+                names |= {name for name in mine.KEPT if f"`{name}`" in sentence}
+                if names or re.search(r"\b(is|are|do) yours\b(?! to)|your\\*? module|functions that you", sentence):
+                    yield sentence, names
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_what_a_page_calls_yours_is_loaded_there(name):
+    """On the page that says it, or on the one that it names: the functions of the reader run, not ours alone."""
+    source = find_notebook(name).source.read_text("utf-8")
+    for sentence, names in promises(source):
+        there = [other for other in re.findall(r"notebook \[\[(\w+)\]\]", sentence) if other in ORDER]
+        texts = [source, *(find_notebook(other).source.read_text("utf-8") for other in there)]
+        loaded = set().union(*map(loaded_by, texts))
+        assert loaded and names <= loaded, (sentence, names - loaded)
+
+
+def test_the_head_of_today_calls_what_it_loads():
+    """Each name that lesson todays_head loads is called by its layer, and none of ours stands in its place."""
+    source = find_notebook("todays_head").source.read_text("utf-8")
+    layer = source[source.index("def attend(") : source.index("## 5 ·")]
+    assert loaded_by(source) == {"rope", "split_heads", "merge_heads", "attention"}
+    for name in loaded_by(source) - {"rope"}:
+        assert f" {name}(" in layer or f"({name}(" in layer, name
+        assert f"al.{name}(" not in layer
+    assert "return rope(x, start" in source and "rotated(q, start), rotated(k, start)" in layer

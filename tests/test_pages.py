@@ -187,6 +187,7 @@ def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it(
         "masks": ["Where the sizes differ", "al.ShapeError"],
     }
     opens |= {"multi_head": ["13 is feature 3 of word 1", "live.split_heads"]}
+    opens |= {"by_hand": ["**What I look for is not what I am.**", "**Softmax** first"], "scaling": ["**slope** of"]}
     for behind, wanted in ((True, answers), (False, opens)):
         for name, parts in wanted.items():
             assert [part for part in parts if part not in text[name][behind]] == []

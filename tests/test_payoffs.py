@@ -19,7 +19,7 @@ PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
 
 def cells(page):
     """Return the texts of the cells of a picture, row by row."""
-    rows = re.findall("<tr>(.*?)</tr>", page)
+    rows = re.findall("<tr.*?>(.*?)</tr>", page)
     return [[html.unescape(re.sub("<.*?>", "", one)) for one in re.findall("<td.*?</td>", row)] for row in rows]
 
 
@@ -33,6 +33,7 @@ def test_each_right_answer_is_drawn(name, monkeypatch):
         page = told._repr_html_()
         assert f"✓ {EXERCISES[name].heading}</strong>" in page and told.picture in page
         assert page.count("<table") == page.count("</table>") and page.count("<div") == page.count("</div>")
+        assert max(map(len, cells(told.picture))) <= 9  # a phone has no room for more
         # JupyterLab takes out of an untrusted notebook what is no plain HTML, and a border of currentColor
         assert not re.search("<svg|<script|<style|solid currentColor|dashed currentColor", page)
         assert "[[" not in page and "*" not in told._repr_html_().replace(html.escape(told.message), "")

@@ -102,8 +102,8 @@ def printed(name):
         ),
         ("start_here", "1024 John 0.08 '_' 0.01 4096 John 0.08 '-' 0.50"),
         ("start_here", "the column of When 9.69"),
-        ("start_here", "before 8.9 5.9 head 1 12.9 3.9 after 54.7 5.8"),
-        ("start_here", "before 7.3 5.4 head 1 4.4 12.3 after 8.7 29.3"),
+        ("start_here", "before 8.9 5.9 head 1 adds 12.9 3.9 after 54.7 5.8"),
+        ("start_here", "before 7.3 5.4 head 1 adds 4.4 12.3 after 8.7 29.3"),
         # the same through matrices, a module, and one head of several
         ("vectorized", "[[6.3379e-02 4.6831e-01 4.6831e-01] [6.0337e-06 9.8201e-01 1.7986e-02]"),
         ("vectorized", "[2.9539e-04 8.8054e-01 1.1917e-01]]"),
@@ -355,6 +355,14 @@ def printed(name):
         ("todays_head", "norm alone: the order matters by 0.00 with gain: the order matters by 2.18"),
         ("todays_head", "values rotated, too 0.52 only the queries rotated 0.54"),
         ("todays_head", "base 500,000 0.10 every position + 100 0.00"),
+        (
+            "todays_head",
+            "from position 100: scores off by 0.09 angles in bfloat16, from position 1000: scores off by 4.82",
+        ),
+        ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
+        ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
+        ("todays_head", "another text behind the gap: 3.50 at 0, 3.19 at 8,000, 3.31 at 12,000"),
+        ("todays_head", "layers that share a cache Gemma 3n 15 of 35 layers mostly windows Gemma 3 22 of 26 layers"),
         # how nn.Linear starts
     ],
 )
@@ -405,11 +413,6 @@ def test_printed(name, text):
             )
         ],
         ("pytorch_module", "ahead of the best other letter by # or more", [(1.5, 4.5)]),
-        (
-            "pytorch_module",
-            r"weight: (\d+) to (\d+) times the mean of the others, median (\d+)",
-            [(60, 300), (600, 3000), (180, 600)],
-        ),
         ("pytorch_module", "she takes # from Anna, and her who is #", [(0.85, 1), (1.8, 2.2)]),
         ("pytorch_module", "with equal weights: right #", [(0.2, 0.32)]),
         ("pytorch_module", "the most frequent number in a memory: #", [(0.25, 0.27)]),
@@ -507,17 +510,17 @@ def test_printed(name, text):
             [(0.085, 0.1), (0.1, 0.115), (0.095, 0.1), (0.1, 0.105), (0.04, 0.075), (0.14, 0.2)],
         ),
         # one place back, learned at 32 letters: RoPE fails gently, and a window repairs it
-        ("todays_head", "RoPE # # # #", [(0.99, 1), (0.7, 1), (0.4, 0.9), (0.1, 0.5)]),
-        ("todays_head", "learned # # # #", [(0.99, 1), (0.03, 0.15), (0.03, 0.15), (0.03, 0.15)]),
-        ("todays_head", "sinusoids # # # #", [(0.9, 1), (0.03, 0.2), (0.03, 0.15), (0.03, 0.15)]),
-        ("todays_head", "nothing # # # #", [(0.2, 0.3), (0.08, 0.2), (0.08, 0.2), (0.06, 0.2)]),
+        (
+            "todays_head",
+            "right answers: # at 32, # at 64, # at 128, # at 512",
+            [(0.99, 1), (0.7, 1), (0.4, 0.9), (0.1, 0.5)],
+        ),
         (
             "todays_head",
             "position before # weight on others up to 31 # weight on farther #",
             [(0.05, 0.4), (0, 0.1), (0.6, 0.95)],
         ),
-        ("todays_head", "RoPE in a window of 32: #", [(0.99, 1)]),
-        ("todays_head", "sinusoids in a window of 32: #", [(0.05, 0.4)]),
+        ("todays_head", "in a window of 32: #", [(0.99, 1)]),
         # without positions: as good as the best guess, which leaves the own token out
         # the writer: right with its mask or without places, and not without its mask
         (

@@ -244,7 +244,7 @@ def test_a_step_that_returns_something_else_is_named(babbler, spoil, error, mess
 def test_only_functions_and_settings_that_exist_can_be_handed_in(babbler):
     with pytest.raises(TypeError, match=r"attention must be a function, got list\. Fix: attention=my_attention"):
         babbler.using(attention=[1])
-    with pytest.raises(TypeError, match=r"can use split_heads, .*, window, sink, without; got temperature"):
+    with pytest.raises(TypeError, match=r"can use split_heads, .*, window, sink, without, whole; got temperature"):
         babbler.using(temperature=1)
     for name, value in (("scale", 0), ("scale", "x"), ("base", -1.0), ("base", np.nan), ("window", 0), ("sink", -1)):
         with pytest.raises((TypeError, ValueError), match=f"{name} must be"):

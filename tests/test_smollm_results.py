@@ -16,6 +16,7 @@ from attncourse.model_files import DATA, stored
 from attncourse.smollm import results
 from tools import measures
 from tools.record_results import round_for_json
+from tools.series import find_notebook
 
 NEEDS = "the model is not installed: make real-decoder"
 RESULTS = stored("smollm_results")
@@ -220,7 +221,7 @@ def test_of_a_prompt_only_what_is_sure_is_named(answer, mistake):
     assert (verdict.state, verdict.mistake) == ("wrong", mistake)
 
 
-def test_what_notebook_11_says_of_passes_and_drafts():
+def test_what_notebooks_11_and_16_say_of_passes_and_drafts():
     timed, guesses = smollm.reading(), smollm.recorded("guesses")
     seconds = np.array(timed["seconds"])
     price = np.median(seconds / seconds[:, :1], axis=0)
@@ -240,10 +241,15 @@ def test_what_notebook_11_says_of_passes_and_drafts():
         assert price_of[new] > 1
     for name in ("a story", "another story"):
         assert sum(kept for _, kept in guesses[name]["passes"]) <= 1
-    prints = printed("one_token_at_a_time")  # table, picture and prices, from this one reading
-    assert f" 64 {price[-1]:.2f} " in prints and f" {price_of['a copy']:.2f} yes" in prints
-    assert f"{timed['bandwidth'] / 1e9:.0f} GB/s, {timed['speed'] / 1e9:.0f} billion multiplications" in prints
-    assert f"bytes bind below {4 * timed['speed'] / timed['bandwidth']:.0f} tokens" in prints
+    passes, prints = printed("less_to_keep"), printed("one_token_at_a_time")  # from this one reading
+    assert f" 64 {price[-1]:.2f} " in passes and f" {price_of['a copy']:.2f} yes" in prints
+    kept = 4096 * 23_040
+    for n in (1, 64):
+        read = 2 * timed["numbers"] / n + kept
+        assert f"{n} at once, of 4,096 tokens: {read / 1e6:.0f} MB for a token, {kept / read:.0%} of it keys" in passes
+    source = " ".join(find_notebook("less_to_keep").source.read_text("utf-8").split("\n# "))
+    assert f"fewer than {2 * 494e12 / 3.35e12:.0f} tokens" in source
+    assert price[1] > 2 and 6.5 < price[-1] < 7.5  # two cost more than two passes, 64 about seven
 
 
 def test_every_map_holds_the_map_that_the_ribbons_show():

@@ -208,6 +208,7 @@ def test_what_the_models_ship():
 
     small = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
     assert Gemma3TextConfig().attn_logit_softcapping is None
+    assert Gemma3TextConfig().layer_types[:12] == 2 * (5 * ["sliding_attention"] + ["full_attention"])
     head = Gemma4TextAttention(Gemma4TextConfig(**small, num_hidden_layers=6), 0)
     assert head.scaling == 1.0 and head.q_norm and head.k_norm
     kinds = Qwen3NextConfig().layer_types

@@ -22,7 +22,7 @@ from tools.build_notebooks import code_between
 from tools.series import find_notebook
 
 REASON = "transformers is not installed: make setup-tests"
-DEFINED = {"frequencies", "rotated", "rms_norm", "seen", "attend", "Layer"}
+DEFINED = {"frequencies", "rotated", "rms_norm", "seen", "attend", "Layer", "bfloat16", "scores_from"}
 ORDER = np.argsort(np.arange(8) % 2, kind="stable")  # as in section 1
 MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]
 
@@ -39,7 +39,8 @@ def switches(name, drawn, softcap):
 @pytest.fixture(scope="module")
 def notebook():
     """What lesson todays_head defines, without what it prints, draws and trains."""
-    names = {"np": np, "al": al}
+    names = {"np": np, "al": al, "rope": al.rope, "attention": al.scaled_dot_product_attention}
+    names |= {"split_heads": al.split_heads, "merge_heads": al.merge_heads}
     for cell in code_between("todays_head", "# ", "## Exercises"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED:
@@ -145,6 +146,52 @@ def test_one_place_back_leads_by_what_the_text_says(notebook, n):
     lead = 256 * (1 - mean)
     assert round(mean[0], 3) == 0.966 and round(lead[0], 1) == round(lead[2], 1) == 8.7
     assert np.delete(lead, 1).min() > 8.66 and lead[6:].min() > 67
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
+def test_angles_in_bfloat16_lose_the_distance_far_from_the_start(notebook, seed):
+    q, k = np.random.default_rng(seed).normal(size=(2, 6, 8))
+    names = notebook | {"q": q, "k": k, "omega": notebook["frequencies"](8)}
+    source = next(cell for cell in code_between("todays_head", "## 1 ·", "## 2 ·") if "def scores_from" in cell)
+    exec(source, names)
+    right, largest = names["scores_from"](0), np.abs(names["scores_from"](0)).max()
+    assert np.allclose(right, notebook["rotated"](q) @ notebook["rotated"](k).T) and np.allclose(
+        right, names["scores_from"](1000)
+    )
+    off = [np.abs(names["scores_from"](start, names["bfloat16"]) - right).max() / largest for start in (0, 100, 1000)]
+    assert off[0] < 0.02 and off[0] < off[1] < off[2] > 0.2
+    x = np.random.default_rng(seed).normal(size=100) * 1000
+    assert (names["bfloat16"](x) == torch.tensor(x, dtype=torch.float32).bfloat16().float().numpy()).all()
+
+
+# --- farther than it was trained
+
+
+def test_what_is_said_of_positions_far_away():
+    """Of each of four texts, and not only of their mean."""
+    found = smollm.recorded("farther")
+    losses = {name: {int(gap): np.array(of) for gap, of in row.items()} for name, row in found["loss"].items()}
+    near, trained = losses["as trained"][0], losses["as trained"]
+    assert all((trained[gap] < near + 1.1).all() for gap in (2000, 6000))
+    assert all((trained[gap] > near + 1.3).all() for gap in (8000, 12_000, 30_000))
+    assert (losses["every pair slowed"][0] > near + 1.5).all()
+    for name in ("another base", "by parts"):
+        assert all((losses[name][gap] < near + 1.6).all() for gap in (0, 2000, 6000, 8000, 12_000))
+        assert (losses[name][30_000] > near + 1.4).all()
+    queries = losses["only the queries by parts"]
+    assert (queries[0] < near + 1.1).all() and (queries[2000] > near + 4).all()
+    other = found["another text"]
+    assert max(other[gap] for gap in ("2000", "6000", "8000", "12000")) < other["0"]
+    weights = {name: {gap: row[5] for gap, row in of.items()} for name, of in found["row"].items()}
+    assert found["head"] == [19, 7] and found["words"][5] == " house"
+    assert weights["as trained"]["6000"] < 0.1 < 0.8 < weights["by parts"]["6000"]
+
+
+def test_what_has_come_since_is_what_the_configurations_say():
+    pytest.importorskip("transformers", reason=REASON)
+    from tools import reference_heads
+
+    assert stored("heads_2026")["since"] == reference_heads.since()
 
 
 # --- the head

@@ -41,17 +41,6 @@ from attnlib.colours import BELOW, KEY, rgb
 from attnlib.live.still import SHAPES, figure
 from attnlib.rounding import rounded
 from attnlib.symbols import speech
-from tools.series import find_notebook
-
-
-def test_at_1024_the_dots_of_the_first_picture_run_off_to_both_ends():
-    """As the first lines of 03 say: there a score changes, and the weight hardly does."""
-    view = live.saturation(d_k=(3, 1024))
-    view.choose(d_k=1024)
-    one, other = np.log(np.maximum(view.shown["not scaled"], 1e-300)).T
-    assert [(one - other < -5).sum(), (one - other > 5).sum()] == [243, 213]  # of 500
-    told = " ".join(find_notebook("scaling").source.read_text("utf-8").split("## Before")[0].split())
-    assert "243 of the 500 queries stand left of -5, and 213 right of 5" in told
 
 
 def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():
@@ -377,8 +366,8 @@ def test_keys_map_shows_what_is_kept_and_whom_a_query_then_looks_at():
                 if bits == 32:  # softmax cannot see what all keys share
                     assert told == 0 and "on “" not in read(view)
                 scales = 0 if bits == 32 else 4 if axis == -1 else 4 * 16 / 12
-                kept = 16 * bits / 8 + scales + (2 * 16 / 12 if mean == 1 else 0)
-                assert f"{kept:.0f} bytes a token (whole: 64)" in read(view)
+                kept = 16 * min(bits, 16) / 8 + scales + (2 * 16 / 12 if mean == 1 else 0)
+                assert f"{kept:.0f} bytes a token (whole: 32)" in read(view)
 
 
 def test_keys_map_asks_from_the_row_that_is_clicked_and_tells_the_number_under_the_mouse():
@@ -461,6 +450,25 @@ def test_the_band_joins_those_that_nothing_beats():
     }
     joined = [tuple(map(float, point.split(","))) for point in band.get("points").split()]
     assert sorted(joined) == sorted(at[k] for k in range(len(given)) if k not in beaten) and len(joined) > 2
+
+
+def test_the_other_judge_of_a_price_moves_points_and_band_and_is_there_only_if_all_points_have_it():
+    given, view = ways(), live.price(ways())
+    view.choose(point=3)
+    before = _points(parsed(view.picture.value)[0])
+    assert f"found again: {given[3]['again']:.2f} on a second copy, 25% of the codes" in read(view)
+    view.sliders["judge"].value = "again"
+    (root, _) = parsed(view.picture.value)
+    at, (band,) = _points(root), (p for p in root.iter("polyline") if p.get("stroke-width") == "11")
+    assert [at[k][0] for k in at] == [before[k][0] for k in before] and at != before
+    order = np.argsort([-at[k][1] for k in range(len(given))], kind="stable")
+    assert order.tolist() == np.argsort([way["again"] for way in given], kind="stable").tolist()
+    best = min(range(len(given)), key=lambda k: (given[k]["again"], given[k]["bytes"]))
+    assert at[best] in [tuple(map(float, point.split(","))) for point in band.get("points").split()]
+    assert "second copy: lower is better" in read(view) and view.shown["again"].tolist() == [w["again"] for w in given]
+    for part in ("again", "codes"):
+        less = [{name: value for name, value in way.items() if name != part} for way in given]
+        assert ("judge" in live.price(less).sliders) == (part == "codes")
 
 
 def test_a_point_of_a_price_is_clicked_between_its_neighbours_and_told_when_a_key_chooses_it():

@@ -5,7 +5,13 @@ for (const box of document.querySelectorAll("div.attnlib-asked")) {
   const [reply, again] = [box.querySelector(".attnlib-reply"), box.querySelector(".attnlib-again")];
   const fold = document.getElementById(box.dataset.opens);
   const answer = (chosen) => {
-    options.forEach((option) => option.setAttribute("aria-checked", option === chosen));
+    box.classList.toggle("attnlib-done", Boolean(chosen));
+    for (const option of options) {
+      const right = option.value === box.dataset.right;
+      option.setAttribute("aria-checked", option === chosen);
+      option.classList.toggle("attnlib-yes", Boolean(chosen) && right);
+      option.classList.toggle("attnlib-no", option === chosen && !right);
+    }
     reply.replaceChildren(...(chosen ? [chosen.nextElementSibling.content.cloneNode(true)] : []));
     again.hidden = !chosen;
     if (fold) fold.open = Boolean(chosen);

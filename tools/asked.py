@@ -23,9 +23,9 @@ GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
 STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
-# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result.
+# ACTS: code in which the reader does something. GOES_ON: where a text stops to speak of a result, or has a new word.
 ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)
-GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
+GOES_ON = re.compile(r"^#|\*\*\w")
 EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
 WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'
 FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
@@ -123,10 +123,11 @@ def buttons(name, question, options, fold):
     for letter, text in options.items():
         words = re.sub(r"^<p>|</p>$", "", markdown(text.replace("\n", " ")).strip())
         shown += (
-            f'<button type="button" role="radio" aria-checked="false" value="{letter}"><b>{letter}</b> {words}</button>'
+            f'<button type="button" role="radio" aria-checked="false" value="{letter}"><b>{letter}</b>'
+            f"<span>{words}</span></button>"
         )
         shown += f"<template>{question(letter)._repr_html_()}</template>"
-    opens = f' data-opens="{fold}"' if fold else ""
+    opens = f' data-right="{question.right}"' + (f' data-opens="{fold}"' if fold else "")
     group = f'<div role="radiogroup" aria-label="Your answer">{shown}</div>'
     reply = '<div class="attnlib-reply" aria-live="polite"></div>'
     again = '<button type="button" class="attnlib-again" hidden="">Try again</button>'

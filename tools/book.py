@@ -6,8 +6,6 @@ Nothing is executed, and neither the build nor a page needs a network. A link th
 """
 
 import argparse
-import base64
-import io
 import posixpath
 import re
 import shutil
@@ -16,14 +14,15 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from PIL import Image
 from sphinx.cmd.build import main as sphinx
+
+from attnlib.colours import LOOK
 
 from . import asked
 from .licence import licence_cell
 from .links import address, replace_marked
 from .numbering import render
-from .page import SCRIPT, STYLE, revive
+from .page import FONTS, SCRIPT, STYLE, revive, tokens
 from .series import ROOT, SERIES
 
 SOURCES = ROOT / "docs" / "book"
@@ -33,6 +32,7 @@ PAGES = {file: f"{Path(file).stem.lower()}.md" for file in BESIDE}
 PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook in SERIES}
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
+DECKS = '<p class="attnlib-run"><a href="../teach/index.html">Decks</a>: open them here, or save them.</p>\n'
 FIRST_START = "The first start loads about 40 MB."
 SAVED = (
     "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
@@ -132,6 +132,8 @@ def gather(folder, lab, model):
     if lab:
         index = folder / "index.md"
         index.write_text(replace_marked(index.read_text("utf-8"), "run", RUN), "utf-8")
+        guide = folder / PAGES["TEACHING.md"]
+        guide.write_text(re.sub(r"\n\n", f"\n\n{DECKS}\n", guide.read_text("utf-8"), count=1), "utf-8")
     start = SERIES[0]
     notation = inward(render(start.source.read_text("utf-8")), f"notebooks/{start.built.name}").split(
         "\n# ## Notation\n"
@@ -139,23 +141,13 @@ def gather(folder, lab, model):
     glossary = folder / "glossary.md"
     text = replace_marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
     glossary.write_text(text, "utf-8")
-    (folder / "static" / "og").mkdir(parents=True)
-    for notebook in SERIES:
-        preview(notebook, folder / "static" / "og" / f"{notebook.name}.png")
-    for name, ours in (("book.css", STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
-        (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
-
-
-def preview(notebook, path):
-    """Write the first picture of a notebook on white: what others show beside a link to its page."""
-    outputs = (
-        output for cell in nbformat.read(notebook.built, as_version=4).cells for output in cell.get("outputs", [])
-    )
-    png = next(output.data["image/png"] for output in outputs if "image/png" in output.get("data", {}))
-    drawn = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
-    page = Image.new("RGBA", (max(1200, drawn.width + 80), max(630, drawn.height + 80)), "white")
-    page.alpha_composite(drawn, ((page.width - drawn.width) // 2, (page.height - drawn.height) // 2))
-    page.convert("P", palette=Image.Palette.ADAPTIVE).save(path, optimize=True)
+    static = folder / "static"
+    static.mkdir()
+    shutil.copy(ROOT / "docs" / "card.png", static)
+    for name in FONTS:
+        shutil.copy(LOOK / "fonts" / f"{name}.woff2", static)
+    for name, ours in (("book.css", tokens(*FONTS, at="./") + STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
+        (static / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 
 
 def build(output, lab=None, model=False):

@@ -1,4 +1,11 @@
-// What all decks do: a slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, and with
+// What all decks do. They are dark where the system is, or as ?theme=light or ?theme=dark says.
+const theme = new URLSearchParams(location.search).get("theme");
+if (theme) document.documentElement.dataset.theme = theme;
+
+// A slide is measured with its own letters.
+window.deckFonts = Promise.allSettled([...document.fonts].map((face) => face.load()));
+
+// A slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, and with
 // them the slides get the other keys back.
 const TURNS = ["PageDown", "PageUp", " "];
 window.addEventListener("keydown", ({ key }) => TURNS.includes(key) && document.activeElement?.matches("input") && document.activeElement.blur(), true);

@@ -109,12 +109,27 @@ def cut_letters(source, target, axes, letters):
     tabular = ["tnum"] if target.stem in ("inter", "serif") else []
     math = ["ssty"] if target.stem == "math" else []
     options = subset.Options(layout_features=LATER + tabular + math, hinting=False, notdef_outline=True)
+    if math:
+        _keep_small(font)
     cutter = subset.Subsetter(options)
     cutter.populate(text=letters)
     cutter.subset(font)
     _name(font, target)
     font.flavor = "woff2" if target.suffix == ".woff2" else None
     font.save(target)
+
+
+def _keep_small(font, brackets=5):
+    """Leave a root its smallest sign alone, and brackets their first sizes and the parts that make larger ones.
+
+    A browser keeps room for the widest sign at each root, and a full stop would stand away. None of ours is tall.
+    """
+    variants, root = font["MATH"].table.MathVariants, font.getBestCmap()[ord("√")]
+    for glyph, sizes in zip(variants.VertGlyphCoverage.glyphs, variants.VertGlyphConstruction, strict=True):
+        if glyph == root:
+            sizes.GlyphAssembly = None
+        if glyph == root or sizes.GlyphAssembly:
+            sizes.MathGlyphVariantRecord = sizes.MathGlyphVariantRecord[: 1 if glyph == root else brackets]
 
 
 def _name(font, target):

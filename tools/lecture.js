@@ -3,7 +3,7 @@
 // ?name=, course= and date= stand on the cover, and ?slides=1-9,12,11 shows these slides in this order.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, TABLE = 1.8, TEXT = 1.4, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
+const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
 // The window of the speaker gets it with the notes, which have half of it; the rest is as reveal.js has it.
@@ -28,17 +28,25 @@ function whole(body, picture) {
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
   const words = picture.querySelector(":scope > p, :scope > ul");
-  for (let zoom = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST; zoom > SMALLEST; zoom -= STEP) {
-    picture.style.zoom = zoom;
-    if (whole(body, picture)) return zoom;
+  const most = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST;
+  const fits = (step) => {
+    picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
+    return whole(body, picture);
+  };
+  let low = 0, high = Math.round((most - SMALLEST) / STEP);
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
   }
-  return SMALLEST;
+  fits(low);
+  return +picture.style.zoom;
 }
 
 // An x in a picture is 13 pixels high, of 768 of the slide, or as high as all words of its kind have room for. A plate
 // grows with its words.
 const LETTERS = 13;
-const AIR = 0.15, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
+const AIR = 0.12, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
 const ratios = {};
 const canvas = document.createElement("canvas").getContext("2d");
 function tall(family) {
@@ -56,8 +64,9 @@ function measured(text) {
   const inside = level && ground.left <= words.left + 1 && ground.right >= words.right - 1;
   const plate = inside && round && ground.width < words.width + 2 * pixels ? shape : null;
   const figure = text.closest(".attnlib-figure");
-  const onCell = text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
-  const moves = !figure && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
+  const grid = !figure && text.closest("g[pointer-events=none][text-anchor=middle]"); // numbers in the cells of a map
+  const onCell = grid || text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
+  const moves = !figure && !grid && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
   const role = plate ? "plate" : onCell ? "cell" : moves;
   return {
     text, at, size, pixels, x, wide, plate, ground, words, air: onCell || moves || (figure && plate) ? AIR : 0,
@@ -177,16 +186,21 @@ function gather(body, picture) {
 }
 
 function fit(section) {
-  section.classList.remove("beside");
   const body = section.querySelector(".body");
-  const picture = section.querySelector(".picture");
-  if (!picture) return;
+  const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
+  if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
   for (const { style } of picture.children) style.width = "";
-  const below = zoom(body, picture);
-  section.classList.toggle("beside", !!body.querySelector(".says, .question"));
-  if (section.matches(".beside") && zoom(body, picture) <= 1.1 * below) {
+  const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1;
+  for (const how of ["", "dense", "dense tight"]) {
+    for (const name of ["dense", "tight"]) section.classList.toggle(name, how.includes(name));
     section.classList.remove("beside");
-    picture.style.zoom = below;
+    const below = zoom(body, picture);
+    section.classList.toggle("beside", !!body.querySelector(".says, .question"));
+    if (section.matches(".beside") && zoom(body, picture) <= 1.1 * below) {
+      section.classList.remove("beside");
+      picture.style.zoom = below;
+    }
+    if (picture.style.zoom >= least && whole(body, picture)) break;
   }
   gather(body, picture);
 }
@@ -202,6 +216,7 @@ function lay() {
   width = WIDTHS[ratio()];
   const slides = root.querySelector(".slides");
   slides.style.width = width + "px";
+  root.classList.toggle("narrow", width === WIDTHS["4:3"]);
   measure(document.querySelectorAll(".slides > section"));
   if (Reveal.isReady()) Reveal.configure({ width });
 }
@@ -214,7 +229,7 @@ const listed = (list, all) =>
   });
 
 window.addEventListener("load", async () => {
-  await window.attnlib;
+  await Promise.all([window.attnlib, window.deckFonts]);
   const about = ["name", "course", "date"].map((key) => asked.get(key)).filter(Boolean);
   document.getElementById("about").textContent = about.join(" · ");
   // A view that comes again has the answer that was given at the beginning, and until then its first one.
@@ -231,12 +246,16 @@ window.addEventListener("load", async () => {
     const section = answer.closest("section") ?? shownAgain;
     answer.addEventListener("click", () => width && measure([section])); // the answer takes more room than the question
   }
-  // What a slider or a click changes may take more room, too.
+  // What a slider or a click changes may take more room, too; and letters have the room of what is beside them now.
   for (const still of document.querySelectorAll("[data-attnlib]"))
     for (const type of ["input", "click"])
       still.addEventListener(type, () => {
         const section = still.closest("section"), body = section.querySelector(".body");
-        if (width && !whole(body, body.querySelector(".picture"))) measure([section]);
+        if (!width) return;
+        if (!whole(body, body.querySelector(".picture"))) return measure([section]);
+        enlarge(section);
+        const glides = still.getAnimations({ subtree: true }).map(({ finished }) => finished);
+        if (glides.length) Promise.allSettled(glides).then(() => enlarge(section));
       });
   document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it

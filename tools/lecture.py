@@ -17,18 +17,21 @@ import nbformat
 import tomllib
 from jinja2 import Template
 
+from lite.first_page import first_sentence
+
 from . import plans
 from .licence import LICENCE
 from .links import address
 from .numbering import render
-from .page import markdown
+from .page import ICON, glyph, highlight_code, inline, look, markdown
 from .report.notebooks import key
 from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
-from .slides import highlight_code, in_reveal, output_html
+from .slides import in_reveal, output_html
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
+SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
@@ -42,20 +45,65 @@ class Slide(NamedTuple):
     question: str = ""
     kind: str = ""
     minutes: str = ""
+    foot: str = ""
+
+    @property
+    def title(self):
+        """Return what stands under "00 · " in the head; it begins with a capital letter."""
+        title = self.head.partition(" · ")[2] or self.head
+        return title[0].upper() + title[1:]
 
     @property
     def html(self):
         def block(name, inner, click):
             hidden = f' fragment" data-fragment-index="{click}' if self.question and click is not None else ""
-            return f'<div class="{name}{hidden}">{inner}</div>' if inner else ""
+            return f'<div class="{name}{hidden}">{inner}</div>' if inner.strip() else ""
 
-        asked = block("question", self.question, None)
-        shown, said = block("picture", self.picture, 0), block("says", markdown(self.words), 1)
+        head, asks, words = headline(self)
+        asked = block("question", asks, None)
+        shown, said = block("picture", self.picture, 0), block("says", words, 1)
         body = asked + shown + said if self.question else said + shown
         return (
-            f'<section data-kind="{self.kind}"><header>{markdown(self.head)}</header><div class="body">{body}</div>'
+            f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
+            f"<footer>{self.foot or markdown(self.head)}</footer></div>"
             f'<aside class="notes">{markdown(self.minutes)}{self.notes}</aside></section>'
         )
+
+
+def headline(slide):
+    """Return the headline of a slide, and what is left of its question and of its words, as HTML.
+
+    That is the claim, or the question, where it is short enough and can stand alone; else what the head says.
+    """
+    question, words = slide.question, markdown(slide.words)
+    if slide.kind == "title":
+        title, _, rest = words.partition("</h1>")
+        return f"{title}</h1>", "", rest
+    if not question:
+        whole = re.fullmatch(r"\s*<p>(.*)</p>\s*", words, re.DOTALL)
+        if whole and "<p>" not in whole[1] and slide.kind != "exercise" and fits(whole[1]):
+            return claim(whole[1]), "", ""
+    paragraphs = re.findall("<p>(.*?)</p>", question, re.DOTALL)
+    for paragraph in reversed(paragraphs):
+        last = re.split(SENTENCE, paragraph)[-1]
+        for part in (paragraph, last):
+            leans = re.match("And |<em>[^<]*</em>[.?]", part) or re.search(r"\b(it|that|they|this)\b", part)
+            whole = part == paragraph
+            if fits(part) and (whole or part.endswith("?")) and not (leans and (not whole or paragraphs[1:])):
+                return claim(part), question.replace(part, "", 1).replace("<p></p>", ""), words
+    return f"<h2>{inline(slide.title)}</h2>", question, words
+
+
+def claim(html_text):
+    """Return a headline of one sentence or two; the second begins a line where both are too long for one."""
+    return f"<h2>{' '.join(f'<span>{part}</span>' for part in re.split(SENTENCE, html_text))}</h2>"
+
+
+def fits(html_text):
+    """Return whether two lines of a headline hold a text, and its tags are closed."""
+    words = html.unescape(re.sub(r"<annotation.*?</annotation>|<[^>]*>", "", html_text))
+    closed = html_text.count("</") == len(re.findall(r"<\w", html_text))
+    return len(words) <= 84 and closed and 'display="block"' not in html_text
 
 
 def join_opening(opening, first, *rest):
@@ -98,6 +146,10 @@ class Chapter:
         self.sections = plans.sections(self.cells)
         self.said = plans.words_to_say(guide, number)
 
+    def remember(self):
+        """Return the first sentence of what a reader is to remember, as HTML."""
+        return inline(plans.remember(self.cells))
+
     def notes(self, heading):
         """Return what is said at each slide of a heading, "" for the opening."""
         said = [words for headings, words in self.said if heading in headings or not (heading or headings)]
@@ -137,9 +189,12 @@ class Chapter:
         pictured = plans.slide_cells(cells)
         for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
             question, asked = plans.question_of(cell, cells)
-            told, question = vote(asked) if asked else "", markdown(entry.get("asks") or question)
+            told, question = vote(asked) if asked else "", markdown(question)
+            if "asks" in entry:
+                question = markdown(entry["asks"]) + (question[question.rindex("<ul>") :] if asked else "")
             if asked:
                 question = question.replace(f"<li><strong>{asked.right}</strong>", RIGHT.format(asked.right))
+                question = '<ul class="vote">'.join(question.rsplit("<ul>", 1))
             kind, shown = ("again", plans.slide_cells(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture = self.picture(shown, entry.get("shows"))
@@ -160,15 +215,17 @@ class Chapter:
 
 def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
-    words, notes = f"# {lead.rstrip('.')}\n\n<p id='about'></p>\n\n{LICENCE}", markdown(rest or lead)
-    return Slide(f"attnlib · {plan.title}", words, notes=notes, minutes=minutes(plan.steps[0], plan))
+    about = f"{plan.title}. Guess first, then see where it looks."
+    words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
+    when, foot = minutes(plan.steps[0], plan), markdown(LICENCE)
+    return Slide(f"attnlib · {plan.title}", words, first_sentence(), markdown(rest or lead), "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
-    remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
+    items = "".join(f"<li>{glyph(chapter.notebook.slug)}<span>{chapter.remember()}</span></li>" for chapter in chapters)
     last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
-    words = markdown(f"{remember}\n\n{at_home(plan, home)}")
+    words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
 
 
@@ -197,7 +254,7 @@ def slides(name, home=None):
     rows = [
         [slide for heading in step.headings for slide in chapters[step.number].slides(heading)]
         if step.number
-        else [Slide("attnlib", f"# {step.headings[0]}")]
+        else [Slide("attnlib", f"# {step.headings[0]}", kind="title")]
         for step in plan.steps[:-1]
     ]
     answers = " ".join(slide.words for row in rows for slide in row)
@@ -226,10 +283,12 @@ def write_all(folder):
         file = f"lecture_{name}.html"
         (folder / file).write_text(deck(name, "../"), encoding="utf-8")
         heads = [html.unescape(re.sub("<.*?>", "", markdown(slide.head))) for slide in shown]
-        lead = plan.lead.partition(" If you are late,")[0].replace("**", "")
+        lead = plain(plan.lead.partition(" If you are late,")[0])
         found.append({"title": plan.title, "lead": lead, "file": file, "slides": heads})
     page = Template((ROOT / "lite" / "teach.html.j2").read_text("utf-8"), autoescape=True)
-    (folder / "index.html").write_text(page.render(decks=found), encoding="utf-8")
+    told = {"icon": ICON, "licence": markdown(LICENCE), "public": public() or "../"}
+    told["style"] = look("inter", "inter-italic", "serif", at="../fonts/")
+    (folder / "index.html").write_text(page.render(decks=found, **told), encoding="utf-8")
 
 
 def main():

@@ -14,9 +14,11 @@ import numpy as np
 
 from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.lessons.long_texts import tiled
+from attncourse.lessons.todays_head import slow_by_parts
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
+from attncourse.smollm.finding import NARROW, codes_found, found_again
 from attncourse.smollm.results import (
     D_K,
     NAME_HEAD,
@@ -40,6 +42,7 @@ AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 TEMPERATURES = (0, 0.7, 2)
 WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
 LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
+FAR, FAR_QUERY = "The key of the red house lies under a stone.", 4
 FIRST_WORD = 17  # before it stand the control tokens
 MEASURES = {}
 
@@ -57,6 +60,11 @@ def writes(speaker, prompt, count=32):
 def losses(speaker):
     """Return the loss on each of the three texts."""
     return {name: speaker.loss(text) for name, text in texts.TEXTS.items()}
+
+
+def finds(speaker):
+    """Return what the second judge says: the loss on a second copy, and the share of codes found."""
+    return {"again": found_again(speaker), "codes": codes_found(speaker)[0]}
 
 
 def losses_with_the_cache(speaker):
@@ -479,6 +487,51 @@ def copying(speaker, draws=range(DRAWS)):
     }
 
 
+def far(speaker, gap, omega, of_keys=None):
+    """Return a speaker that rotates by these frequencies, with a gap in the positions before the second copy."""
+
+    def rope(x, positions, base):
+        half, rate = len(positions) // 2, of_keys if of_keys is not None and len(x) == speaker.shape.kv_heads else omega
+        return rotary.turn(x, positions + gap * (np.arange(len(positions)) >= half), rotary.halves, rate)
+
+    return speaker.using(rope=rope)
+
+
+@store_result
+def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, trained=8192):
+    """Return losses of a second copy that stands far away by its positions alone, {way: {gap: of four texts}}.
+
+    Of random tokens, twice, and of prose and code. "another text": what follows the gap is no copy. "row": of a head
+    that copies, the weights of " red" in the second copy on the first, as trained and by parts.
+    """
+    omega = rotary.frequencies(D_K, speaker.base)
+    parts = slow_by_parts(omega, factor, trained)
+    ways = {
+        "as trained": (omega,),
+        "every pair slowed": (omega / factor,),
+        "another base": (rotary.frequencies(D_K, speaker.base * factor ** (D_K / (D_K - 2))),),
+        "by parts": (parts,),
+        "only the queries by parts": (parts, omega),
+    }
+    prose, code = (speaker.tokens(texts.TEXTS[name])[:LENGTH] for name in ("prose", "code"))
+    twice = [repeat_tokens(speaker, 0), repeat_tokens(speaker, 1), prose * 2, code * 2]
+
+    def second(other, numbers):
+        return float(speaker.surprise(other(numbers)[0][LENGTH:-1], numbers[LENGTH + 1 :]).mean())
+
+    losses = {
+        name: {gap: [second(far(speaker, gap, *own), x) for x in twice] for gap in gaps} for name, own in ways.items()
+    }
+    other = {gap: second(far(speaker, gap, omega), prose + code) for gap in gaps}
+    head, sentence = tuple(recorded("copying")["heads"][0]), speaker.tokens(FAR)
+    half, rows = len(sentence), {}
+    for name in ("as trained", "by parts"):
+        maps = (far(speaker, gap, *ways[name]).maps_of(sentence * 2, [head])[head] for gap in gaps)
+        rows[name] = {gap: x[half + FAR_QUERY, :half] for gap, x in zip(gaps, maps, strict=True)}
+    words = [speaker.tokenizer.decode([number]) for number in sentence]
+    return {"loss": losses, "another text": other, "head": head, "words": words, "row": rows}
+
+
 @store_result
 def without_heads(speaker, controls=5):
     """Return the loss of the second copy without some heads, each draw, and the loss on Alice without them.
@@ -510,7 +563,8 @@ def parked_prompts(speaker):
     return {prompt: parking(prompt, speaker) for prompt in texts.TRIED}
 
 
-# Lesson less_to_keep: what is kept of a text. Bytes are those of Alice, when all of it is read, over its tokens.
+# Lesson less_to_keep: what is kept of a text. Bytes are those of Alice, when all of it is read, over its tokens; a
+# number that is not rounded has 16 bits.
 
 HEADS = 90  # of keys, and as many of values: 30 layers of 3
 SHOWN = (20, 2, 4)  # layer, head of keys and head of queries whose keys are a map
@@ -521,6 +575,11 @@ GROUP = 32
 def attending(key=lambda x: x, value=lambda x: x):
     """Return an attention that reads keys and values only as these functions keep them."""
     return lambda q, k, v, mask=None: core.scaled_dot_product_attention(q, key(k), value(v), mask)
+
+
+def to_16_bits(x):
+    """Return numbers as they are after they were kept in 16 bits."""
+    return x.astype(np.float16).astype(x.dtype)
 
 
 def waiting(bits, size=GROUP):
@@ -614,58 +673,109 @@ def rotated_latent(speaker):
     return losses(speaker.using(rope=lambda x, positions, base: x, grouped_attention=attend))
 
 
-def point(family, name, size, others, writing=None):
+def point(family, name, size, others):
     """Return one point of the figure: `others` is a speaker, or one for each text."""
     others = others if isinstance(others, dict) else dict.fromkeys(texts.TEXTS, others)
-    found = {text: other.loss(texts.TEXTS[text]) for text, other in others.items()}
+    found = {text: others[text].loss(words) for text, words in texts.TEXTS.items()}
     row = {"family": family, "name": name, "bytes": round(size), "loss": found["alice"], "on": found}
-    return row | {"text": writes(writing or others["alice"], texts.STORY)}
+    return row | {"text": writes(others["alice"], texts.STORY)}
 
 
-@store_result
-def less_to_keep(speaker):
-    """Return the points of the figure: ways to keep less, their bytes, their loss, and what they write."""
+def ways_to_keep_less(speaker):
+    """Yield (family, name, bytes, speaker) of each; a dict of speakers where texts have one each."""
     n = len(speaker.tokens(texts.ALICE))
-    whole = 2 * HEADS * bytes_kept(n, D_K, 32)
-    points = [point("everything", "float32", whole, speaker)]
+    whole = 2 * HEADS * bytes_kept(n, D_K, 16)
+    yield "everything", "16 bits", whole, speaker.using(attention=attending(to_16_bits, to_16_bits))
 
     def size(bits, axis=-1):
         return HEADS * (bytes_kept(n, D_K, bits, axis) + bytes_kept(n, D_K, bits))
 
     for b in (8, 4, 3, 2):
         other = speaker.using(attention=attending(partial(rounded, bits=b), partial(rounded, bits=b)))
-        points.append(point("a scale per token", f"{b} bits", size(b), other))
+        yield "a scale per token", f"{b} bits", size(b), other
     means = {name: mean_keys(speaker, other_text(name)) for name in texts.TEXTS}
+    means["again"] = mean_keys(speaker, texts.CODE)  # what is found again is of Alice and prose
     for b in (4, 3, 2):
         found = {name: speaker.using(grouped_attention=without(mean, b)) for name, mean in means.items()}
-        points.append(point("stripes away, per token", f"{b} bits", size(b), found))
+        yield "stripes away, per token", f"{b} bits", size(b), found
     for b in (8, 4, 3, 2):
         other = speaker.using(attention=attending(partial(rounded, bits=b, axis=-2), partial(rounded, bits=b)))
-        points.append(point("keys per feature", f"{b} bits", size(b, -2), other))
+        yield "keys per feature", f"{b} bits", size(b, -2), other
     late = n % GROUP  # tokens whose keys wait
     for b in (4, 3, 2):
-        grouped = (n - late) * bytes_kept(GROUP, D_K, b, -2) + late * bytes_kept(late, D_K, 32)
-        points.append(
-            point(
-                "keys per feature, groups",
-                f"{b} bits",
-                HEADS * (grouped / n + bytes_kept(n, D_K, b)),
-                speaker.using(attention=waiting(b)),
-            )
-        )
+        grouped = ((n - late) * bytes_kept(GROUP, D_K, b, -2) + late * bytes_kept(late, D_K, 16)) / n
+        other = speaker.using(attention=waiting(b))
+        yield "keys per feature, groups", f"{b} bits", HEADS * (grouped + bytes_kept(n, D_K, b)), other
     for w in (32, 64, 128):
-        points.append(point("a window", f"{w} tokens", whole * w / n, speaker.using(window=w)))
+        yield "a window", f"{w} tokens", whole * w / n, speaker.using(window=w)
     for w in (16, 32, 64, 128):
-        other = speaker.using(window=w, sink=1)
-        points.append(point("window and first token", f"{w} tokens", whole * (w + 1) / n, other))
+        yield "window and first token", f"{w} tokens", whole * (w + 1) / n, speaker.using(window=w, sink=1)
     for family, bases in (
         ("latent from matrices", bases_of_matrices(speaker)),
         ("latent from other texts", bases_of_texts(speaker)),
     ):
         for r in (320, 256, 192):
             other = with_bases(speaker, [basis[:, :r] for basis in bases])
-            points.append(point(family, f"rank {r}", 4 * 30 * r, other))
-    return points
+            yield family, f"rank {r}", 2 * 30 * r, other
+    few = len(FIND) / 30 + (1 - len(FIND) / 30) * (NARROW["window"] + NARROW["sink"]) / n
+    yield "everything", "5 layers, else 16 tokens", whole * few, speaker.using(**NARROW, whole=FIND)
+
+
+@store_result
+def less_to_keep(speaker):
+    """Return the points of the figure: ways to keep less, their bytes, their loss, and what they write."""
+    return [point(*way) for way in ways_to_keep_less(speaker)]
+
+
+@store_result
+def find_again(speaker):
+    """Return what each way of `less_to_keep` finds again: the loss on a second copy, and the share of codes."""
+    rows = []
+    for family, name, _, other in ways_to_keep_less(speaker):
+        other = other["again"] if isinstance(other, dict) else other
+        rows.append({"family": family, "name": name, **finds(other)})
+    return rows
+
+
+FIND = (9, 16, 18, 19, 24)  # that are missed most, each alone, when codes are asked for
+
+
+@store_result
+def layers(speaker):
+    """Return what both judges say if some layers see 16 tokens and the first alone, layers counted from 1.
+
+    "alone" is for each layer [loss on Alice, surprise at the digits of codes]. "sets" are for layers that keep the
+    whole text [loss on Alice, loss on a second copy, share of codes, surprise at their digits].
+    """
+    every = range(1, speaker.shape.layers + 1)
+
+    def keeping(whole):
+        return speaker.using(**NARROW, whole=whole)
+
+    alone = []
+    for i in every:
+        other = keeping({*every} - {i})
+        alone.append([other.loss(texts.ALICE), codes_found(other)[1]])
+    by_word, by_codes = (sorted(every, key=lambda i, k=k: -alone[i - 1][k])[:5] for k in (0, 1))
+    sinks = sorted(every, key=lambda i: -recorded("sinks")["by layer"][i - 1])[:5]
+    sets = {
+        "all 30": every,
+        "none": (),
+        "most missed by the next word": by_word,
+        "most missed by the codes": by_codes,
+        "most missed by other copies": (9, 18, 19, 21, 24),  # of other texts, and of random tokens
+        "every sixth": range(6, 31, 6),
+        "the first five": range(1, 6),
+        "the largest sinks": sinks,
+        "all but 18, 19, 24": {*every} - {18, 19, 24},
+        "all but 1, 2, 3": {*every} - {1, 2, 3},
+    }
+    rows = []
+    for name, whole in sets.items():
+        other = keeping(whole)
+        judged = [other.loss(texts.ALICE), found_again(other), *codes_found(other)]
+        rows.append({"name": name, "whole": sorted(whole), "judged": judged})
+    return {"alone": alone, "sets": rows}
 
 
 @store_result
@@ -697,16 +807,17 @@ def shared_part(speaker):
 
 @store_result
 def scales(speaker):
-    """Return losses in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
+    """Return what both judges say in 4, 3 and 2 bits where keys and values have a scale per token or per feature.
 
-    "float16" are those with scales kept in float16, as bytes are counted; elsewhere scales are not rounded.
+    "float16" are losses with scales kept in float16, as bytes are counted; elsewhere scales are not rounded.
     """
     names, rows = {-1: "token", -2: "feature"}, []
     for b, i, j in product((4, 3, 2), names, names):
-        found = {}
-        for name, kind in (("loss", None), ("float16", np.float16)):
+        ways = []
+        for kind in (None, np.float16):
             keys, values = (partial(rounded, bits=b, axis=axis, dtype=kind) for axis in (i, j))
-            found[name] = losses(speaker.using(attention=attending(keys, values)))
+            ways.append(speaker.using(attention=attending(keys, values)))
+        found = {"loss": losses(ways[0]), **finds(ways[0]), "float16": losses(ways[1])}
         rows.append({"bits": b, "keys": names[i], "values": names[j], **found})
     return rows
 
@@ -746,9 +857,11 @@ def the_latest(query, key):
 
 @store_result
 def few_keys(speaker):
-    """Return losses with the best keys by their scores; and by a guess, with the recall of the eight best on Alice."""
-    counts = (1, 2, 4, 8, 16, 32, 64)
-    rows = [{"best": b, "loss": losses(speaker.using(attention=partial(best_keys, best=b)))} for b in counts]
+    """Return what both judges say of the best keys; and of eight by a guess, with its recall on Alice."""
+    rows = []
+    for b in (1, 2, 4, 8, 16, 32, 64):
+        other = speaker.using(attention=partial(best_keys, best=b))
+        rows.append({"best": b, "loss": losses(other), **finds(other)})
     guesses = {
         "16 of 64 features": by_features,
         "2 bits": partial(by_bits, apart=False),
@@ -757,9 +870,10 @@ def few_keys(speaker):
     }
     guessed = []
     for name, guess in guesses.items():
-        recalls = []
-        found = losses(speaker.using(attention=guessing(guess, 8, recalls)))
-        guessed.append({"by": name, "recall": np.nanmean(recalls[: speaker.shape.layers]), "loss": found})
+        recalls = []  # of Alice first, layer by layer
+        other = speaker.using(attention=guessing(guess, 8, recalls))
+        found = {"loss": losses(other), **finds(other)}
+        guessed.append({"by": name, "recall": np.nanmean(recalls[: speaker.shape.layers]), **found})
     return {"best": rows, "guessed": guessed}
 
 

@@ -9,21 +9,40 @@ from itertools import count
 import nbformat
 from latex2mathml.converter import convert
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
-from attnlib.colours import sheet, token
+from attnlib.colours import LOOK
 
 from .links import outward
 from .series import ROOT
 
+TOOLS = ROOT / "tools"
 VIEW = ROOT / "attnlib" / "live"
 SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
-STYLE = sheet(".attnlib-still, .attnlib-figure") + "".join(
-    path.read_text("utf-8") for path in (VIEW / "view.css", ROOT / "tools" / "page.css")
-)  # a page that names no theme has that of the system
-STYLE += f"@media (prefers-color-scheme: dark) {{ :root {{ --lift: {token('lift-dark')} }} }}\n"
+# Of live views and figures, on a page that has the tokens.
+STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
+FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
+ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
+
+
+def tokens(*fonts, at=None):
+    """Return the tokens and some fonts of attnlib/look/fonts as CSS: files in the folder `at`, or part of the page."""
+    faces = re.findall(r"@font-face \{.*?\}\n", (LOOK / "fonts.css").read_text("utf-8"), re.DOTALL)
+    css = "".join(face for face in faces if "url(" not in face or any(f"fonts/{font}.woff2" in face for font in fonts))
+    for font in fonts:
+        data = base64.b64encode((LOOK / "fonts" / f"{font}.woff2").read_bytes()).decode()
+        css = css.replace(f"fonts/{font}.woff2", f"{at}{font}.woff2" if at else f"data:font/woff2;base64,{data}")
+    return css + (LOOK / "tokens.css").read_text("utf-8")
+
+
+def look(*fonts, at=None):
+    """Return the same, and what all pages of ours have in common."""
+    return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8")
 
 
 class Renderer(IPythonRenderer):
@@ -42,6 +61,22 @@ def markdown(text):
     """Return HTML; a link to a notebook leads to the page of the same name."""
     page = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(outward(text))
     return re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)
+
+
+def inline(text):
+    """Return the HTML of a line, without a paragraph around it."""
+    return markdown(text).strip().removeprefix("<p>").removesuffix("</p>")
+
+
+def highlight_code(code):
+    """Return the HTML of Python code."""
+    return highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code"))
+
+
+def glyph(slug):
+    """Return the small picture of a notebook, empty where it has none."""
+    drawn = ROOT / "lite" / "glyphs" / f"{slug}.svg"
+    return drawn.read_text("utf-8").strip() if drawn.exists() else '<span class="glyph"></span>'
 
 
 def still(output, css=""):

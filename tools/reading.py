@@ -5,57 +5,112 @@ python -m tools.reading 03 05    those whose name starts so
 """
 
 import argparse
+import html
 import re
 from pathlib import Path
 
 import nbformat
-from jinja2 import pass_context
-from nbconvert import HTMLExporter
+from jinja2 import Template
 
 from . import asked
-from .licence import licence_cell
-from .page import SCRIPT, STYLE, markdown, revive
-from .series import ROOT, find_notebook, select_notebooks
+from .licence import LICENCE
+from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, glyph, highlight_code, inline, look, markdown, revive
+from .series import ROOT, find_notebook, has_tag, select_notebooks
 
-ICON = ROOT / "docs" / "book" / "icon.svg"
-
-
-class Reading(HTMLExporter):
-    @pass_context
-    def markdown2html(self, context, source):
-        return markdown(source)
+OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
 
 
 def write(notebooks, folder):
     """Write name.html for each name: notebook, with links to those before and after."""
-    exporter = Reading(template_file=str(ROOT / "tools" / "reading.html.j2"))
+    page = Template((TOOLS / "reading.html.j2").read_text("utf-8"))
     folder.mkdir(exist_ok=True)
     entries = [entry(name, notebook) for name, notebook in notebooks.items()]
+    around = {"script": SCRIPT + asked.SCRIPT, "style": OWN, "icon": ICON, "licence": markdown(LICENCE)}
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
-        notebook = notebooks[this["name"]]
-        notebook.metadata["title"] = this["plain"]
-        # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
-        shown = asked.answer_by_clicks(cell for cell in notebook.cells if cell.id != "setup")
-        notebook.cells = [*shown, licence_cell()]
-        revive(notebook.cells)
-        around = {"before": before, "this": this, "after": after}
-        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE, "icon": ICON.read_text("utf-8")}
-        page, _ = exporter.from_notebook_node(notebook, around)
-        (folder / f"{this['name']}.html").write_text(page, "utf-8")
+        # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
+        cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
+        cells = list(cards(asked.answer_by_clicks(cells)))
+        revive(cells)
+        contents = [found for cell in cells for found in show(cell)]
+        told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents}
+        (folder / f"{this['name']}.html").write_text(page.render(**told, **around), "utf-8")
 
 
 def entry(name, notebook):
     """Return what the pages say of a notebook: its title, what it is about, and whether it runs in the browser."""
     first = next(cell.source for cell in notebook.cells if cell.source.startswith("# "))  # badges stand above it
     title, text, *_ = first.removeprefix("# ").split("\n\n")
+    known = find_notebook(name)
     return {
         "name": name,
+        "number": known.number,
+        "minutes": known.minutes,
+        "glyph": glyph(known.slug),
         "plain": re.sub(r"[$\\]", "", title),
-        "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
+        "title": inline(title.partition(" · ")[2] or title),
         "text": markdown(text),
         "about": " ".join(re.sub(r"[$\\*]|\[|\]\(.*?\)", "", text).split()),
-        "runs_here": find_notebook(name).browser,
+        "runs_here": known.browser,
     }
+
+
+def cards(cells):
+    """Yield the cells; what stands around an exercise, from its heading to its solution, makes a card of it."""
+    inside = None
+    for cell in cells:
+        first, last = cell.metadata.get("around", ["", ""])
+        if inside and (has_tag(cell, "exercise") or re.match("#{1,3} ", cell.source)):
+            inside.metadata["around"][1] += "</section>"
+            inside = None
+        if has_tag(cell, "exercise"):
+            first, inside = f'<section class="card">{first}', cell
+        cell.metadata["around"] = [first, last]
+        if inside and has_tag(cell, "solution"):
+            cell.metadata["around"][1] += "</section>"
+            inside = None
+        inside = inside and cell
+        yield cell
+    if inside:
+        inside.metadata["around"][1] += "</section>"
+
+
+def show(cell):
+    """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
+    if cell.cell_type == "markdown":
+        kind = exercise if has_tag(cell, "exercise") else opening if cell.source.startswith("# ") else markdown
+        cell.html = kind(cell.source)
+        for title in re.findall("<h2>(.*?)</h2>", cell.html):
+            name = re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub("<.*?>", "", title)).lower()).strip("-")
+            cell.html = cell.html.replace(f"<h2>{title}", f'<h2 id="{name}">{title}', 1)
+            yield name, title
+        return
+    hidden = cell.metadata.get("jupyter", {})
+    shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
+    cell.code = highlight_code(cell.source) if shown else ""
+    cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
+    cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
+
+
+def opening(source):
+    """Return the first text of a notebook: its number and minutes stand above it, its question is larger."""
+    text = markdown(re.sub(r"^# .*? · ", "# ", source))
+    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?: <em>[^<]*minutes[^<]*</em>)?</p>"
+    return re.sub(asks, r'<p class="story">\1</p>', text, count=1, flags=re.DOTALL)
+
+
+def exercise(source):
+    """Return the text of an exercise: its minutes stand beside its title."""
+    taken = re.compile(r"</h3>\s*<p><strong>Goal\.</strong> (.*?) <em>([^<]*?)\.</em></p>", re.DOTALL)
+    return taken.sub(r'<span class="chip">\2</span></h3><p>\1</p>', markdown(source), count=1)
+
+
+def output_html(output):
+    """Return an output as HTML."""
+    data = output.get("data", {})
+    if "text/html" in data:
+        return data["text/html"]
+    text = output.get("text") or data.get("text/plain", "")
+    return f'<pre class="printed">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
 
 
 def main():

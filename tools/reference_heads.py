@@ -67,11 +67,30 @@ def output(name, drawn, window=None):
         return module(x, rotary_class(config)(x, torch.arange(n)[None]), mask)[0][0].numpy()
 
 
+def since():
+    """Return [line, model, setting]: what models have come to do, as the defaults of their configurations say."""
+    gate, smol, gemma = transformers.Lfm3Config(), transformers.SmolLM3Config(), transformers.Gemma3TextConfig()
+    share, shared = transformers.Qwen3NextConfig().rope_parameters, transformers.Gemma3nTextConfig()
+    local = gemma.layer_types.count("sliding_attention")
+    return [
+        ["a gate on the output", "LFM3", f"use_attention_gate={gate.use_attention_gate}"],
+        ["some features rotated", "Qwen3-Next", f"partial_rotary_factor={share['partial_rotary_factor']}"],
+        ["layers without rotation", "SmolLM3", f"{smol.no_rope_layers.count(0)} of {len(smol.no_rope_layers)} layers"],
+        [
+            "layers that share a cache",
+            "Gemma 3n",
+            f"{shared.num_kv_shared_layers} of {shared.num_hidden_layers} layers",
+        ],
+        ["mostly windows", "Gemma 3", f"{local} of {len(gemma.layer_types)} layers"],
+    ]
+
+
 def main():
     drawn = draw()
     written = {
         "origin": f"tools/reference_heads.py, transformers {transformers.__version__}, "
         f"torch {torch.__version__.partition('+')[0]}",
+        "since": since(),
         "settings": {"theta": THETA, "softcap": SOFTCAP},
         "drawn": {name: array.tolist() for name, array in drawn.items()},
         "outputs": {name: output(name, drawn).round(7).tolist() for name in CLASSES},

@@ -33,6 +33,18 @@ function cut(block) {
     rest.textContent = lines.slice(n).join("\n");
     return n < lines.length ? rest : null;
   }
+  if (block.matches(".code")) {
+    // Between two lines no word may be open that has a style.
+    const pre = block.querySelector("pre"), lines = pre.innerHTML.split("\n"), whole = (n) => lines.slice(0, n).join("\n");
+    const closed = (n) => whole(n).split("<span").length === whole(n).split("</span").length;
+    let n = lines.length;
+    while (!fits() && n > 1) {
+      do n--; while (n > 1 && !closed(n));
+      pre.innerHTML = whole(n);
+    }
+    rest.querySelector("pre").innerHTML = lines.slice(n).join("\n");
+    return n < lines.length ? rest : null;
+  }
   if (!block.matches("table, ul, ol")) return null;
   let n = parts(block).length;
   const all = n;
@@ -85,7 +97,7 @@ function place(block) {
 }
 
 window.addEventListener("load", async () => {
-  await window.attnlib;
+  await Promise.all([window.attnlib, window.deckFonts]);
   for (const img of document.images) {
     const larger = Math.min(LARGER, 970 / img.naturalWidth, 600 / img.naturalHeight);
     img.style.width = Math.floor(img.naturalWidth * larger) + "px";

@@ -16,18 +16,14 @@ from pathlib import Path
 from string import Template
 
 import nbformat
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 from .licence import licence_cell
-from .page import SCRIPT, STYLE, markdown, own_ids, still
+from .page import FONTS, SCRIPT, STYLE, TOOLS, highlight_code, look, markdown, own_ids, still
 from .series import ROOT, select_notebooks
 
-TOOLS = ROOT / "tools"
-CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
+FOLD = re.compile("<details>.*?</details>", re.DOTALL)
 GUESS = re.compile(r"\n?^predict\.(\w+\(guess_\w+\)|before_\w+\(.*)$", re.MULTILINE)
 LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(")
 
@@ -52,7 +48,7 @@ def slide(cell):
     if kind == "skip" or not source or (not kind and LEFT_OUT.match(source) and not outputs):
         return '<div data-type="exercise-ends"></div>' if "<details>" in source else ""
     if cell.cell_type == "markdown":
-        body = markdown(source)
+        body = markdown(FOLD.sub("", source))  # nobody opens a fold while others look
     else:
         live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
         body = highlight_code(source)
@@ -60,25 +56,19 @@ def slide(cell):
     return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
 
 
-def highlight_code(code):
-    """Return the HTML of Python code."""
-    return highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), CODE)
-
-
 def in_reveal(kind, title, slides):
-    """Return a page that shows HTML by reveal.js, with the style and the script of its kind: "slides" or "lecture"."""
+    """Return a page that shows HTML by reveal.js, with the script of its kind: "slides" or "lecture"."""
     revealjs = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
     return Template((TOOLS / "deck.html").read_text("utf-8")).substitute(
         title=html.escape(title),
+        kind="broken" if kind == "slides" else kind,
         reveal_css=(revealjs / "dist" / "reveal.css").read_text("utf-8"),
         reveal_js=(revealjs / "dist" / "reveal.js").read_text("utf-8"),
         notes_js=(revealjs / "plugin" / "notes" / "notes.js").read_text("utf-8"),
         deck_js=(TOOLS / "deck.js").read_text("utf-8"),
-        own_css=(TOOLS / f"{kind}.css").read_text("utf-8"),
         own_js=(TOOLS / f"{kind}.js").read_text("utf-8"),
-        view_css=STYLE,
+        style=look(*FONTS) + STYLE + (TOOLS / "deck.css").read_text("utf-8"),
         view_js=SCRIPT,
-        code_css=CODE.get_style_defs(".code"),
         slides=own_ids(slides),
     )
 

@@ -96,7 +96,7 @@ def remarks(exercise, outcomes, ours):
     for whose in sorted({whose for whose, name in ours if name}):
         names = " and ".join(sorted(exercise.name if n == "forward" else n for by, n in ours if by == whose and n))
         lines.append(f"Remark: {whose}'s own {names} does the work here. The exercise is to write that yourself.")
-    if not exercise.returns_weights and any(outcome.tensor for outcome in outcomes):
+    if exercise.answer_is_code and not exercise.returns_weights and not lines and any(o.tensor for o in outcomes):
         lines.append(
             "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
         )

@@ -23,7 +23,7 @@ WRITTEN, NUMBERS = "mutates_input", "mask_as_numbers"
 
 # Words in the error messages of axes that do not fit.
 _OF_AXES = re.compile(
-    r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b|with a sequence|length-1|scalar"
+    r"\bax[ei]s\b|shape|\bsizes?\b|[dD]im|broadcast|unpack|ind[ei]|subscript|\b\dD\b|with a sequence|length-1|scalar"
 )
 
 

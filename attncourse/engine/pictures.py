@@ -10,6 +10,7 @@ from attnlib.colours import KEY, LINE, levels, veil
 from attnlib.symbols import maths
 
 PALE = "·"  # stands where nothing is known yet
+ROW = '<tr style="background:transparent">'  # without the stripes of JupyterLab, which would show through a tint
 _TABLE = '<table style="border-collapse:{};border-spacing:2px;color:currentColor;margin:6px 0;font-size:90%">'
 
 
@@ -49,8 +50,15 @@ def table(rows, marked=None):
             span, side = (f' colspan="{last}"', "left") if last and last > 1 else ("", "center")
             told = f'<span style="opacity:.5">{PALE}</span>' if cell is None else cell
             cells.append(f'<td{span} style="padding:3px 5px;text-align:{side}">{told}</td>')
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        lines.append(f"{ROW}{''.join(cells)}</tr>")
     return f"{_TABLE.format('collapse')}<tbody>{''.join(lines)}</tbody></table>"
+
+
+def beside(*pictures):
+    """Return pictures beside each other, below each other where there is no room."""
+    return (
+        f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{"".join(f"<div>{one}</div>" for one in pictures)}</div>'
+    )
 
 
 def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 6px;text-align:right;"):
@@ -66,9 +74,9 @@ def heatmap(array, rows, columns, *, limits=(0, 1), places=2, tint=KEY, texts=No
     """Return a matrix as a map with its rows and columns named; `texts` stand in the cells in place of the numbers."""
     array = np.asarray(array, dtype=float)
     head = "".join(f'<td style="padding:2px 6px;text-align:center">{words(str(c))}</td>' for c in columns)
-    lines = [f"<tr><td></td>{head}</tr>"]
+    lines = [f"{ROW}<td></td>{head}</tr>"]
     for i, name in enumerate(rows):
         told = [f"{x:.{places}f}" if texts is None else words(str(texts[i][j])) for j, x in enumerate(array[i])]
         cells = "".join(tint_cell(text, x, limits, tint) for text, x in zip(told, array[i], strict=True))
-        lines.append(f'<tr><td style="padding:2px 8px;text-align:right">{words(str(name))}</td>{cells}</tr>')
+        lines.append(f'{ROW}<td style="padding:2px 8px;text-align:right">{words(str(name))}</td>{cells}</tr>')
     return f"{_TABLE.format('separate')}<tbody>{''.join(lines)}</tbody></table>"

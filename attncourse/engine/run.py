@@ -215,7 +215,9 @@ def outcome_of_judge(judge, result, args, lists):
 def numbers(result, *, lists=False):
     """Return what a judge is given as an array of float64; raise Unfit where it does not hold numbers."""
     try:
-        return np.asarray(result, dtype=np.float64)
+        if np.asarray(result).dtype.kind != "U":
+            return np.asarray(result, dtype=np.float64)
+        array, problem = _as_array(result, lists)
     except (TypeError, ValueError):
         array, problem = _as_array(result, lists)
     if problem:

@@ -11,7 +11,7 @@ from attnlib.colours import KEY, LINE, VALUE
 from attnlib.symbols import CODE, maths
 
 from .compare import isclose
-from .pictures import tint_cell, words
+from .pictures import ROW, beside, tint_cell, words
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
 _EDGES = {"right": VALUE, "wrong": KEY, "not tried": LINE}
@@ -101,21 +101,21 @@ class Verdict:
         return printable(repr(self))
 
     def _repr_html_(self):
-        maps = "".join(
+        maps = [
             _heatmap(title, ours, theirs, self.axes, self._range())
             for title, ours, theirs in (
                 ("yours", self.yours, self.expected),
                 ("expected", self.expected, self.yours),
             )
             if ours is not None
-        )
+        ]
+        shown = (beside(*maps) if maps else "") + self.picture
         return (
             f'<div style="color:currentColor;border-left:4px solid {_EDGES[self.state]};padding:4px 12px;'
             f'max-width:100%"><strong>{html.escape(self._title())}</strong>'
             + _line(words(self.meaning))
             + _line(as_html(self.message))
-            + (f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{maps}</div>' if maps else "")
-            + self.picture
+            + (f'<div style="overflow:auto;margin-top:6px">{shown}</div>' if shown else "")
             + _line(words(self.next), "opacity:.8;")
             + ("" if self.passed else self._hints_to_open())
             + "</div>"
@@ -143,13 +143,18 @@ def _line(text, style=""):
     return f'<div style="{style}margin-top:3px;max-width:40em">{text}</div>' if text else ""
 
 
+_LINE = r"(?<=\bLine \d: )[^\n]+|(?<=\bLine \d\d: )[^\n]+"  # of the reader's code, as run.describe_error quotes it
+
+
 def as_html(text):
     """Return plain words as safe HTML: lines are kept, code is shown as such, sqrt(d_k) as mathematics.
 
     >>> as_html("d_k, np.sqrt(d_k)")
     '<i>d</i><sub>k</sub>, <code>np.sqrt(d_k)</code>'
+    >>> as_html("Line 7: return f(q) @ W_O")
+    'Line 7: <code>return f(q) @ W_O</code>'
     """
-    found = re.split(f"({CODE})", text)
+    found = re.split(f"({_LINE}|{CODE})", text)
     parts = (f"<code>{html.escape(x.strip('`'))}</code>" if i % 2 else maths(x, "html") for i, x in enumerate(found))
     return "".join(parts).replace("\n", "<br>")
 
@@ -180,7 +185,7 @@ def _heatmap(title, array, other, axes, limits):
     rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
     cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
     cells = "".join(
-        "<tr>"
+        ROW
         + "".join(tint_cell(_cell_text(array, other, i, j), array[i, j], limits, None) for j in range(columns))
         + "</tr>"
         for i in range(rows)

@@ -8,7 +8,7 @@ from attnlib.core import softmax
 from attnlib.heads import split_heads
 
 from ..engine.steps import swap
-from .mistake import Mistake, weights_by
+from .mistake import Mistake, scaled_by, weights_by
 
 
 def _first_head_columns(name, weight):
@@ -38,6 +38,10 @@ def _transposed_output(s):
 
 def _has_batch_axis(s):
     return s.q.ndim > (2 if s.num_heads is None else 3)
+
+
+def _over_axis_1(x, axis):
+    return softmax(x, 1) if axis == -1 else softmax(x, axis)
 
 
 def _only(fits, step):
@@ -194,11 +198,17 @@ SHARED = (
         then="The last two stay: name them -1 and -2, and let .T alone.",
         variants=(
             {"scores": lambda s: s.q @ s.k.T},
+            *(  # all that counts from the front at once, with a guarded softmax and a plain one
+                {"scores": lambda s: s.q @ s.k.T} | scaled_by(lambda s: s.k.shape[1] ** -0.5) | weights_by(way)
+                for way in (_over_axis_1, lambda x, axis: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True))
+            ),
             {"scores": lambda s: s.q @ np.swapaxes(s.k, 0, 1)},
-            weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
+            weights_by(_over_axis_1),
             {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
             {"split": lambda s: lambda x: np.stack(np.split(x, s.num_heads, axis=-1))},
             {"merge": lambda s: lambda x: flatten_last(np.swapaxes(x, 0, 1))},
+            {"merge": lambda s: lambda x: np.swapaxes(x, 0, 1).reshape(x.shape[1], -1)},
+            {"merge": lambda s: lambda x: np.concatenate(x, axis=-1)},
         ),
     ),
     Mistake(

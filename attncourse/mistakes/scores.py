@@ -124,8 +124,7 @@ SHARED = (
     Mistake(
         "scale_by_d_k",
         behaves_as_if="the scores are divided by d_k itself",
-        symptom="The weights are paler than the formula has them. With random vectors large d_k makes a plain average "
-        "of attention; weights that were trained with this divisor make up for it.",
+        symptom="The weights are too pale, and the more so the larger d_k is.",
         hint="What would you divide by if d_k were 100? What does the formula say?",
         then="Take the square root of d_k, the length of one query.",
         variants=(

@@ -19,7 +19,7 @@ def _after_softmax(change):
     return {"weights": weights}
 
 
-def _exp_over_sum(x, axis, largest=0.0, guarded=False):
+def exp_over_sum(x, axis, largest=0.0, guarded=False):
     e = np.exp(x - largest)
     total = e.sum(axis=axis, keepdims=True)
     return e / np.where(total == 0, 1, total) if guarded else e / total
@@ -75,7 +75,7 @@ def _one_maximum(guarded=False):
     def weights(s):
         if s.num_heads is not None:
             return softmax(s.masked_scores, s.axis)
-        return _exp_over_sum(s.masked_scores, s.axis, s.masked_scores.max(), guarded)
+        return exp_over_sum(s.masked_scores, s.axis, s.masked_scores.max(), guarded)
 
     return {"weights": weights}
 
@@ -114,8 +114,8 @@ SHARED = (
         variants=(
             weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
             weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
-            weights_by(lambda x, axis: _exp_over_sum(x, None)),
-            weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
+            weights_by(lambda x, axis: exp_over_sum(x, None)),
+            weights_by(lambda x, axis: exp_over_sum(x, None, largest=_row_maximum(x, axis))),
         ),
     ),
     Mistake(
@@ -126,6 +126,7 @@ SHARED = (
         then="Positive, and with sum 1: take exp of every score and divide each row by its sum.",
         variants=(
             weights_by(lambda x, axis: x),
+            weights_by(lambda x, axis: x - x.max(axis=axis, keepdims=True)),
             weights_by(lambda x, axis: np.where(np.isneginf(x), 0, x)),
         ),
     ),
@@ -164,7 +165,7 @@ SHARED = (
             _without_keepdims(lambda x, axis: 0),
             _without_keepdims(lambda x, axis: x.max(axis=axis)),
             _without_keepdims(lambda x, axis: x.max()),
-            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis))),
+            weights_by(lambda x, axis: exp_over_sum(x, axis, largest=x.max(axis=axis))),
         ),
     ),
     Mistake(
@@ -212,11 +213,11 @@ SHARED = (
         hint="Which number can you subtract from a whole row without changing its softmax?",
         then="Its maximum: then the largest exponent is 0, and nothing overflows.",
         variants=(
-            weights_by(lambda x, axis: _exp_over_sum(x, axis)),
-            weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
-            weights_by(lambda x, axis: np.nan_to_num(_exp_over_sum(x, axis))),
-            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max())),
-            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(), guarded=True)),
+            weights_by(lambda x, axis: exp_over_sum(x, axis)),
+            weights_by(lambda x, axis: exp_over_sum(x, axis, guarded=True)),
+            weights_by(lambda x, axis: np.nan_to_num(exp_over_sum(x, axis))),
+            weights_by(lambda x, axis: exp_over_sum(x, axis, largest=x.max())),
+            weights_by(lambda x, axis: exp_over_sum(x, axis, largest=x.max(), guarded=True)),
             {"weights": lambda s: _over_sum(_masked_exp(s))},
             {"weights": lambda s: _over_sum(_masked_exp(s), guarded=True)},
         ),
@@ -317,7 +318,7 @@ SHARED = (
         symptom="Blocked scores of -1e9, or any large finite number, do that; so do equal weights in the place of NaN.",
         hint="What should the output of a query be that may look at nothing? What is it in your code?",
         then="It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
-        variants=tuple(way for value in (-1e9, -1e4) for way in _fill(value)),
+        variants=tuple(way for value in (-1e9, -1e4, -1e3, -100) for way in _fill(value)),
     ),
     Mistake(
         "fill_not_low_enough",
@@ -340,7 +341,7 @@ SHARED = (
         then="Its weights should be 0: turn NaN into 0, or subtract 0 for a maximum of -inf and divide by 1 for a sum "
         "of 0.",
         variants=(
-            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
+            weights_by(lambda x, axis: exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
             _after_softmax(lambda w, mask: _over_sum(w * mask)),
         ),
     ),

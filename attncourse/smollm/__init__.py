@@ -10,6 +10,7 @@ function of yours ``speaker.using(attention=my_attention).write(...)``. Without 
 from .browser import fetch
 from .drafts import looked_up, speculate
 from .faults import FAULTS
+from .finding import codes_found, found_again, narrow_layers
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read_model
 from .results import every_map, every_score, nine_heads, parking, reading, recorded, sentences, stops

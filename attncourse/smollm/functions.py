@@ -85,12 +85,19 @@ def _heads(pairs, shape):
     return by_layer
 
 
+def _layers(numbers, shape):
+    if outside := [number for number in numbers if number not in range(1, shape.layers + 1)]:
+        raise ValueError(f"a layer is counted from 1 to {shape.layers}, got {outside[0]}. Fix: one of these.")
+    return frozenset(number - 1 for number in numbers)
+
+
 SETTINGS = {
     "scale": lambda value, shape: None if value is None else _positive("scale")(value, shape),
     "base": _positive("base"),
     "window": lambda value, shape: None if value is None else validation.positive_int(value, "window"),
     "sink": lambda value, shape: value and validation.positive_int(value, "sink"),
     "without": _heads,
+    "whole": _layers,
 }
 
 

@@ -40,34 +40,28 @@ def _load_named(kind, name):
 def reading(speaker=None, counts=(1, 2, 4, 8, 16, 32, 64), rounds=9):
     """Return how long a pass over some new tokens takes, logits included: "seconds", a row for each round.
 
-    "numbers" says how many weights a pass reads; each meets every new token in one multiplication. And measured without
-    the model: the bytes a second of a long dot product, the multiplications a second of a product of matrices. Without
-    a speaker: what was stored.
+    "numbers" says how many weights a pass reads; each meets every new token in one multiplication. Without a speaker:
+    what was stored.
     """
     if speaker is None:
         return recorded("reading")
     numbers, rows = speaker.tokens(texts.ALICE), []
     _, past = speaker(numbers[:64])
-    long, square = np.ones(2**25, np.float32), np.ones((1024, 1024), np.float32)
 
     def one_pass(count):
         x, _ = speaker(numbers[64 : 64 + count], past)
         return x @ speaker.unembedding.T
 
-    jobs = [partial(one_pass, count) for count in counts] + [partial(np.matmul, x, x) for x in (long, square)]
     for _ in range(rounds):
         ends = [time.perf_counter()]
-        for job in jobs:
-            job()
+        for count in counts:
+            one_pass(count)
             ends.append(time.perf_counter())
         rows.append(np.diff(ends))
-    *_, read, multiplied = np.median(rows, axis=0)
     return {
         "tokens": counts,
-        "seconds": np.array(rows)[:, : len(counts)],
+        "seconds": np.array(rows),
         "numbers": sum(w.size for layer in speaker.layers for w in vars(layer).values()) + speaker.unembedding.size,
-        "bandwidth": int(long.nbytes / read),
-        "speed": int(len(square) ** 3 / multiplied),
     }
 
 

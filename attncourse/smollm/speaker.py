@@ -44,7 +44,8 @@ class Speaker:
     Make one with `load`, and others of the same weights with `using`.
 
     `scale` is a factor on the scores; None leaves that to `attention`, which divides by sqrt(d_k). `base` is that of
-    the rotary positions. Each token sees itself, the `window` - 1 before it (None: all), and the first `sink` tokens.
+    the rotary positions. Each token sees itself, the `window` - 1 before it (None: all), and the first `sink` tokens;
+    in the layers `whole` it sees all.
     """
 
     def __init__(self, settings, weights):
@@ -60,7 +61,7 @@ class Speaker:
         self.end = self.tokenizer.number[END]
         self.functions, self.base = Functions(), settings["llama.rope.freq_base"]
         self.scale, self.window, self.sink = None, None, 0
-        self.without, self.watch = {}, None
+        self.without, self.whole, self.watch = {}, frozenset(), None
 
     # The loop
 
@@ -95,7 +96,8 @@ class Speaker:
             q = q * np.float32(self.scale * np.sqrt(d_k))
 
         def attend(query, key, value, attn_mask=None):
-            attn_mask = self.narrow_mask(attn_mask, query.shape[-2], key.shape[-2])
+            if i not in self.whole:
+                attn_mask = self.narrow_mask(attn_mask, query.shape[-2], key.shape[-2])
             if self.watch:
                 self.watch(i, query, key, value, attn_mask)
             arguments = query, key, value, attn_mask, f.checked_attention
@@ -124,9 +126,9 @@ class Speaker:
     def using(self, **changes):
         """Return a speaker with the same weights and other functions or settings.
 
-        `changes` are any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of
-        heads whose output is set to 0, (layer, head), both counted from 1. Another name, or what cannot be called,
-        raises TypeError; a setting out of range ValueError.
+        `changes` are any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; `whole`, a list of layers
+        that the window does not narrow; and `without`, a list of heads whose output is set to 0, (layer, head). Both
+        count from 1. Another name, or what cannot be called, raises TypeError; a setting out of range ValueError.
         """
         other, own = copy.copy(self), {name: f for name, f in changes.items() if name in FUNCTIONS}
         for name, function in own.items():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NONE, THIS, ALL = range(3)  # which heads are switched off
 OFF = [("none", NONE), ("this head", THIS), ("all heads", ALL)]
-SIZE, STEP = 14, 22  # of the words of a sentence, and from line to line
+SIZE, STEP = 13, 22  # of the words of a sentence, and from line to line
 AROUND = 7  # pixels between the outermost tip, in any state, and the frame
 LABELLED = 22  # pixels of the shortest arrow that shows the number of its head
 
@@ -329,7 +329,7 @@ def _set_words(words, wide):
     """Return for each word its line, where it begins there, and how wide it is.
 
     >>> _set_words(["a", " b"], 10)
-    [(0, 0, 8.4), (1, 0, 9.0)]
+    [(0, 0, 7.8), (1, 0, 8.3)]
     """
     places, line, x = [], 0, 0
     for word in words:
@@ -390,7 +390,7 @@ def _box_of_label(tip, wide, room, taken):
     """Return left, top, width and height of a label beside a tip, inside `room`, where it covers least of `taken`."""
     high, (left, above, right, below) = 32, room
     beside = [(-wide / 2, -high - 9), (-wide / 2, 9), (10, -high / 2), (-wide - 10, -high / 2)]
-    beside += [(-wide * k, y) for k in (0.1, 0.9) for y in (-high - 9, 9)]
+    beside += [(-wide * k, y) for k in (0.1, 0.9, 1.1, 1.25) for y in (-high - 9, 9)]
     corners = np.clip(tip + np.array(beside), (left, above), (right - wide, below - high))
     inside = (taken > corners[:, None] - 8) & (taken < corners[:, None] + (wide + 8, high + 8))
     meets_tip = (abs(tip - corners - (wide / 2, high / 2)) < (wide / 2 + 6, high / 2 + 6)).all(axis=1)

@@ -103,11 +103,12 @@ class _Keys:
         (n, d_k), (kept, images) = self.key.shape, self.kept(bits, axis, mean > 0)
         weights, whole = (self.weights(key, row) for key in (kept + self.shared * (mean == 1), self.key))
         change = np.abs(weights - whole)
-        most, size = int(change.argmax()), bytes_kept(n, d_k, bits, axis) + (2 * d_k / n) * (mean == 1)
+        most, held = int(change.argmax()), min(bits, 16)
+        size = bytes_kept(n, d_k, held, axis) + (2 * d_k / n) * (mean == 1)
         asks, of = (f"“{svg.shorten(self.words[j])}”" for j in (row, most))
         moved = f"{change[most]:.4f}, on {of}" if change[most] >= 5e-5 else "0.0000"
-        lines = f"Query {asks}, {size:.0f} bytes a token (whole: {4 * d_k}).", f"Largest change of a weight: {moved}."
-        words = f"{n} keys of {d_k} features in {bits} bits; what all share is {[*SHARED][mean]}. {' '.join(lines)}"
+        lines = f"Query {asks}, {size:.0f} bytes a token (whole: {2 * d_k}).", f"Largest change of a weight: {moved}."
+        words = f"{n} keys of {d_k} features in {held} bits; what all share is {[*SHARED][mean]}. {' '.join(lines)}"
         pages, low = [], TOP + n * self.high
         for page, image in zip((ACROSS, DOWN), images, strict=True):
             parts = [*self._map(page, image, mean, row), *self._bars(page, weights, whole, row)]

@@ -15,8 +15,10 @@ from .view import LiveView
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
 LEFT, TOP, HIGH = 54, 34, 222  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
-ACROSS, DOWN = Page(588, 15, 0, 3), Page(328, 14, 0, 5)
+ACROSS, DOWN = Page(588, 13, 0, 3), Page(328, 13, 0, 5)
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
+JUDGES = {"loss": "next word", "again": "found again"}
+AXES = {"loss": "loss (nats a token): lower is better", "again": "loss on a second copy: lower is better"}
 
 
 def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
@@ -29,12 +31,13 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     ----------
     points : sequence of dict
         2 to 32 of up to 10 families, the first with everything kept. Each holds family, name, bytes (a token), loss
-        (in nats a token) and text, which the model writes; with own=True it is marked as the reader's.
+        (in nats a token) and text, which the model writes; with own=True it is marked as the reader's. If all hold
+        again, the loss on a text read before, a control switches the judge. codes, a share found again, is told, too.
 
     Returns
     -------
     LiveView
-        Controls: point. A click chooses one, too.
+        Controls: point, and judge if there are two. A click chooses a point, too.
 
     Examples
     --------
@@ -47,14 +50,18 @@ def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     ways = [_way(point) for point in arguments.several(points, "points")]
     arguments.whole(len(ways), "the number of points", 2, MOST)
     arguments.whole(len({way["family"] for way in ways}), "the number of families", 1, FAMILIES)
-    pictures = [_Picture(ways, page) for page in (ACROSS, DOWN)]
+    judges = [part for part in JUDGES if all(part in way for way in ways)]
+    pictures = {judge: [_Picture(ways, page, judge) for page in (ACROSS, DOWN)] for judge in judges}
 
-    def render(point):
-        shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", "loss")}
-        return svg.layouts(*(picture.draw(point) for picture in pictures)), shown
+    def render(point, judge="loss"):
+        shown = {part: np.array([way[part] for way in ways]) for part in ("bytes", judge)}
+        return svg.layouts(*(picture.draw(point) for picture in pictures[judge])), shown
 
     labels = [(svg.shorten(f"{way['name']}, {way['family']}", 36), k) for k, way in enumerate(ways)]
-    return _Price({"point": choice("point", labels, 0)}, render)
+    controls = {"point": choice("point", labels, 0)}
+    if len(judges) > 1:
+        controls["judge"] = choice("judge", [(JUDGES[judge], judge) for judge in judges])
+    return _Price(controls, render)
 
 
 class _Price(LiveView):
@@ -70,19 +77,20 @@ def _way(given):
     missing = [part for part in TOLD if not hasattr(given, "keys") or part not in given]
     if missing:
         raise ValueError(f"each point must hold {', '.join(TOLD)}; missing: {', '.join(missing)}. Fix: add it.")
-    way = {part: getattr(arguments, check)(given[part], part) for part, check in TOLD.items()}
+    told = TOLD | {part: "number" for part in ("again", "codes") if part in given}
+    way = {part: getattr(arguments, check)(given[part], part) for part, check in told.items()}
     return {**way, "bytes": arguments.number(way["bytes"], "bytes", above=0), "own": bool(given.get("own"))}
 
 
 class _Picture:
     """Axes, lines and marks, which stand still; then the ring, and the card of the chosen point."""
 
-    def __init__(self, ways, page):
-        self.ways, self.page, self.right = ways, page, page.wide - LEFT - 14
+    def __init__(self, ways, page, judge):
+        self.ways, self.page, self.judge, self.right = ways, page, judge, page.wide - LEFT - 14
         self.families = [*dict.fromkeys(way["family"] for way in ways)]
-        sizes, losses = np.log([way["bytes"] for way in ways]), [way["loss"] for way in ways]
+        sizes, losses = np.log([way["bytes"] for way in ways]), [way[judge] for way in ways]
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
-        self.at = [(self.x(way["bytes"]), self.y(way["loss"])) for way in ways]
+        self.at = [(self.x(way["bytes"]), self.y(way[judge])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
         self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name)) for name in self.families)))
         self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
@@ -96,7 +104,7 @@ class _Picture:
         return round(TOP + HIGH * (1 - float(bent)), 1)
 
     def _axes(self):
-        yield svg.text(4, 14, "loss (nats a token): lower is better", bold=True)
+        yield svg.text(4, 14, AXES[self.judge], bold=True)
         losses = [self.best, *(np.ceil(self.best / s + 1e-9) * s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5)), self.worst]
         for loss in _apart(losses, self.y, 18):
             yield f'<path d="M{LEFT} {self.y(loss)}h{self.right}" stroke="{LINE}" opacity="0.4"/>'
@@ -110,8 +118,8 @@ class _Picture:
     def _marks(self):
         """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate; the legend."""
         front = []
-        for k in sorted(range(len(self.ways)), key=lambda k: (self.ways[k]["bytes"], self.ways[k]["loss"])):
-            if not front or self.ways[k]["loss"] < self.ways[front[-1]]["loss"]:
+        for k in sorted(range(len(self.ways)), key=lambda k: (self.ways[k]["bytes"], self.ways[k][self.judge])):
+            if not front or self.ways[k][self.judge] < self.ways[front[-1]][self.judge]:
                 front.append(k)
         yield self._polyline(front, f'stroke="{LINE}" stroke-width="11" opacity="0.3"')
         for k, (way, (x, y)) in enumerate(zip(self.ways, self.at, strict=True)):
@@ -139,22 +147,25 @@ class _Picture:
             parts.append(self._polyline([k for k, one in enumerate(self.ways) if one["family"] == family], how))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
-        cost = f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"
+        cost = [f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"]
+        found = [f"{way['again']:.2f} on a second copy"] if "again" in way else []
+        found += [f"{way['codes']:.0%} of the codes"] if "codes" in way else []
+        cost += [f"found again: {', '.join(found)}"] if found else []
         whole, wrote = self.ways[0]["text"].split(), way["text"].split()
         same = int(np.cumprod([a == b for a, b in zip(whole, wrote, strict=False)]).sum())
+        lower = top + 20 * (len(cost) - 1)
         parts += [
             f'<circle class="attnlib-moves" cx="{x}" cy="{y}" {ring}/>',
             svg.text(MARGIN, top, svg.shorten(called, self.page.wide // 9), size=16, bold=True),
-            svg.text(MARGIN, top + 20, cost),
-            svg.tag(MARGIN, top + 46, "the model goes on", NEXT, anchor="start"),
-            svg.text(MARGIN + 156, top + 45, f"{same} of {len(wrote)} words the same"),
+            *(svg.text(MARGIN, top + 20 * i, line) for i, line in enumerate(cost, 1)),
+            svg.tag(MARGIN, lower + 46, "the model goes on", NEXT, anchor="start"),
+            svg.text(MARGIN + 156, lower + 45, f"{same} of {len(wrote)} words the same"),
         ]
         for i, line in enumerate([*self.texts[point], *[""] * rows][:rows]):
-            parts.append(svg.text(MARGIN, top + 70 + ROW * i, line, size=self.page.size))
-        words = (
-            f"{len(self.ways)} ways. {called}{', yours' * way['own']}: {cost}. The model goes on: {way['text'].strip()}"
-        )
-        size, at = (self.page.wide, top + 58 + ROW * rows), (0, 0) if self.page == ACROSS else None
+            parts.append(svg.text(MARGIN, lower + 70 + ROW * i, line, size=self.page.size))
+        words = f"{len(self.ways)} ways. {called}{', yours' * way['own']}: {'; '.join(cost)}. The model goes on: "
+        words += way["text"].strip()
+        size, at = (self.page.wide, lower + 58 + ROW * rows), (0, 0) if self.page == ACROSS else None
         return svg.picture(*size, "loss against bytes a token", words, parts, at=at)
 
 

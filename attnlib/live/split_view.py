@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments, svg
-from ..colours import palette
+from ..colours import SHARES, inks, map_name
 from .controls import choice
 from .view import LiveView
 
@@ -132,12 +132,14 @@ def _labels(step, words, whole):
 
 def _cells(step, n):
     """Yield the cells in the order of their numbers, each at its place in the array: so they move and stay the same."""
-    shades = [palette()[int(level)] for level in np.linspace(30, 245, n)]
+    shades = [(SHARES[level], inks()[level]) for level in np.linspace(30, 245, n).astype(int)]
+    end = svg.paint(map_name(None))
     for number, place in sorted((int(number), place) for place, number in np.ndenumerate(step.array)):
         (x, y), (token, feature) = _at(place, step, n), divmod(number, step.array.size // n)
-        fill, ink = shades[token]
+        share, ink = shades[token]
         yield (
-            f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{fill}"/>'
+            f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{end}" '
+            f'fill-opacity="{share:.3g}"/>'
             f'<text x="{x + SIDE / 2 - 0.5:g}" y="{y + 16}" font-size="13" text-anchor="middle" style="fill:{ink}">'
             f"{token}{feature}</text>"
         )

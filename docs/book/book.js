@@ -1,6 +1,11 @@
 // A browser reads no other file without a server: results of the search then have no excerpt. A result without a section
 // leads to where its first word stands.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+// An excerpt is the text of a page; between two blocks of it there is a space.
+if (typeof Search !== "undefined") {
+  const text = Search.htmlToText;
+  Search.htmlToText = (page, ...rest) => text(page.replace(/<\/?(?:p|li|td|th|h\d|div|pre|summary|button|text|d[dt])\b/g, " $&"), ...rest).replace(/\s+/g, " ");
+}
 const results = document.querySelector("#search-results");
 const [word] = (new URLSearchParams(location.search).get("q") ?? "").trim().split(/\s+/);
 const land = () => {

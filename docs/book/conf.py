@@ -2,7 +2,6 @@
 
 import re
 from html import escape
-from pathlib import Path
 
 from docutils.nodes import SkipNode, paragraph
 from latex2mathml.converter import convert
@@ -24,18 +23,6 @@ default_role = "code"
 autodoc_typehints = "none"  # the docstrings say types and shapes
 
 html_theme = "furo"
-html_theme_options = {
-    f"{theme}_css_variables": {
-        "attnlib-scheme": theme,
-        "attnlib-query": query,
-        "attnlib-key": key,
-        "attnlib-value": value,
-    }
-    for theme, query, key, value in (
-        ("light", "#0072B2", "#B95000", "#007A59"),
-        ("dark", "#4AA3DD", "#EE7A1A", "#009E73"),
-    )
-}
 html_static_path = ["static"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
 html_favicon = "icon.svg"
@@ -64,7 +51,7 @@ def name_levels(app, pagename, templatename, context, doctree):
 
 
 def describe(app, pagename, templatename, context, doctree):
-    """Say what a page is about, and which picture stands beside a link to it: the first one of a notebook."""
+    """Say what a page is about, and which picture stands beside a link to it: the card."""
     title = re.sub("<.*?>", "", context.get("title", pagename))
     if pagename == "index":
         context["docstitle"] = title  # else its tab would say the name alone
@@ -73,10 +60,9 @@ def describe(app, pagename, templatename, context, doctree):
     words = re.sub(r"\\sqrt{(.*?)}", r"√\1", words).replace("\\", "")
     if len(words) > 160:
         words = words[:160].rsplit(" ", 1)[0] + " …"
-    own = (Path(app.srcdir) / "static" / "og" / f"{pagename}.png").exists()
     where = f"{address().words('')['site']}read/" if address() else ""
     about = {"description": words, "og:title": title, "og:description": words, "og:type": "article"}
-    about["og:image"] = f"{where}_static/og/{pagename if own else '00_start_here'}.png"
+    about["og:image"] = f"{where}_static/card.png"
     tags = (f'<meta property="{name}" name="{name}" content="{escape(text)}">' for name, text in about.items())
     context["metatags"] = context.get("metatags", "") + "".join(tags)
 

@@ -420,7 +420,7 @@ for name, table in tables.items():
 SENTENCE = SENTENCES[0]
 tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
-titles = [f"L{layer}H{head} {name}" for name, (layer, head) in heads.items()]
+titles = [f"L{layer}H{head}\n{name}" for name, (layer, head) in heads.items()]
 labels = {"queries": tokens, "keys": tokens, "titles": titles}
 figure = plot.head_grid(maps, **labels, columns=3, width=6.2)
 for ax in figure.axes[: len(maps)]:  # the labelled ones begin with the second
@@ -817,6 +817,10 @@ PAIRS |= {
     "The truck passed the bus because it was going so {}.": "fast slowly",
     "The sack was put on the table, and it was {}.": "heavy wooden",
     "The stone sank in the water because it was so {}.": "heavy deep",
+}
+
+# %% jupyter={"source_hidden": true}
+PAIRS |= {
     "The piano did not fit on the stage because it was too {}.": "large small",
     "The cup cannot hold the milk because it is too {}.": "small much",
     "The shirt did not fit the boy because it was too {}.": "tight tall",
@@ -1151,6 +1155,7 @@ MORE = [
 ]
 
 
+# %%
 @measured
 def nearest_of_twelve(word):
     ends = []
@@ -1161,6 +1166,7 @@ def nearest_of_twelve(word):
     return (unit @ unit.mT - 2 * torch.eye(12)).argmax(-1)
 
 
+# %%
 for word in ("bank", "the", "."):
     same = (nearest_of_twelve(word) // 6 == np.arange(12) // 6).sum()
     print(f"{word!r}: the nearest other one has the same sense in {same} of 12")

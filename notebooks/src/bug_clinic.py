@@ -167,11 +167,11 @@ for name in NAMES:
     print(f"{name}  poke: {poke}", end="   ")
     print(f"trained: loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="In `case_03` the zeros"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="In case_03 the zeros"
 seen = [twins(name)[0](x, attn_mask=causal)[1][0, 0] for name in NAMES]
 seen = torch.stack([*seen, healthy()(x, attn_mask=causal)[1][0, 0]])
 titles = [*NAMES, "healthy"]
-figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, width=5.0)
+figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, width=4.5)
 
 # %% [markdown]
 # Hatched is what each module forbids: no weight at all. In `case_02` nothing is hatched, because the mask never reaches the scores.

@@ -92,8 +92,7 @@ for name, neighbour in (("river", river), ("money", money)):
 # ## Where likeness fails
 #
 # *Anna saw Ben; she* \_\_\_. Who is *she*? Each word has six features. Five say what the word is: 1 is yes, 0 is no. The
-# sixth says *who* it is about: 2 is Anna, and -2 is Ben. Only names carry it. All other words start at 0, until attention
-# tells them.
+# sixth says *who* the word is: 2 is Anna, and -2 is Ben. All other words have 0, until attention tells them.
 
 # %% tags=["slide"] says=["Anna saw Ben; she", "Each word has six", "The sixth says"]
 x = [
@@ -115,7 +114,7 @@ for word, token in zip(WORDS, x):
     print(f"she · {word:4} =", dot(x[she], token))
 
 # %% [markdown]
-# By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
+# By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart.
 #
 # - **What I look for is not what I am.** A matrix $W_Q$ turns the vector of a word into its **query**: what the word looks for.
 # - **How I am found is not what I give.** Anna is found as a name, and as female. What *she* needs from Anna is *who*. So a
@@ -149,7 +148,7 @@ def vector_times_matrix(vector, matrix):
 
 
 # %% [markdown] tags=["predict"]
-# **Predict.** *She* is female and a pronoun. Read her query off the matrix $W_Q$: which three numbers?
+# **Predict.** *She* is female and a pronoun: rows 2 and 4 of $W_Q$, counted from 0. Which three numbers are her query?
 
 
 # %% jupyter={"source_hidden": true}
@@ -243,8 +242,8 @@ her_row
 
 # %% [markdown]
 # The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So queries and
-# keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. She is female,
-# too, so the row *female* makes her look for somebody female.
+# keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. Anna is
+# female, too, so the row *female* makes her look for somebody female.
 
 # %%
 for word, key in zip(WORDS, K):
@@ -302,8 +301,9 @@ guess_softmax = None  # "a", "b" or "c"
 predict.softmax_by_hand(guess_softmax)
 
 # %% [markdown]
-# Dividing by the sum fails for the scores -1 and 1, because their sum is 0. **Softmax** first makes each score positive by
-# taking $e^{s_j}$, then divides by the sum:
+# Dividing by the sum fails for the scores -1 and 1, because their sum is 0.
+#
+# **Softmax** first makes each score positive by taking $e^{s_j}$, then divides by the sum:
 #
 # $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}.$$
 #
@@ -312,7 +312,7 @@ predict.softmax_by_hand(guess_softmax)
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[weights_of_she]] · A row of weights
 #
-# **Goal.** Compute the weights of *she* to four decimals. *4 minutes, easy.*
+# **Goal.** Compute the weights of *she* to three decimals. *4 minutes, easy.*
 #
 # Take `math.exp` of the scores 5, 0, 3, 2, and divide each by the sum of the four.
 
@@ -479,8 +479,8 @@ verdict
 # %% [markdown]
 # ## Step 7 · The vector plus what it takes
 #
-# What *she* takes are two numbers, and her vector has six. So a fourth matrix, $W_O$, brings them back: *who* to *who*, *verb*
-# to *verb*. Then they are added to her own vector, as with *bank*.
+# *She* took two numbers, and her vector has six. A fourth matrix, $W_O$, makes six of the two: *who* goes to *who*, *verb* to
+# *verb*. They are added to her own vector, as with *bank*.
 
 # %% tags=["slide"]
 W_O = [[0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]]  # (d_v, d_in)
@@ -552,8 +552,8 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 # %% [markdown]
 # ## Try it
 #
-# Change the numbers in the cell above where they stand, choose *Run All Cells*, and look at the weights of step 6. (The checks
-# still expect the original numbers.)
+# Change the numbers in the cells that set them, choose *Run All Cells*, and look at the weights of step 6. (The checks still
+# expect the original numbers.)
 #
 # 1. Make Ben female: in `x`, his row becomes `[1, 0, 1, 0, 0, -2]`. Who is *she* now?
 # 2. Let *saw* give 2 at *verb*: which matrix must change? Does any other have to?

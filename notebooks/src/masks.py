@@ -65,7 +65,7 @@ def one_hot(tokens):
 
 
 # %%
-def look_ahead(tokens, is_causal=False):  # section 2 explains is_causal
+def look_ahead(tokens, is_causal=False):  # is_causal: section 2
     position = np.eye(len(tokens) + 1)  # row i is position i, one-hot
     query = 100 * position[1:]  # (n, n + 1) token i asks for position i + 1
     key = position[:-1]  # (n, n + 1) and is found at position i
@@ -142,7 +142,7 @@ may_look
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# *Anna* looked at *saw*, and *saw* at *Ben*. *She* stands last and may look everywhere, so her row stays.
+# All but *she*: *Anna* looked most at *saw*, and *saw* at *Ben*. *She* stands last and may look everywhere, so her row stays.
 #
 # </details>
 
@@ -177,8 +177,8 @@ print("it writes:", write(is_causal=True))
 # ### When the last words ask alone
 #
 # A model that writes keeps the keys and values of earlier words. Then only the newest word asks, here *she*: $n_q = 1$ and
-# $n_k = 4$. Her mask $(1, 4)$ is the last row of the square one (**lower right**), and not its first (**upper left**). With two queries it
-# looks like this:
+# $n_k = 4$. She is the last token, so her mask $(1, 4)$ is the last row of the square one. Libraries call that **lower right**, and the
+# first row **upper left**. With two queries it looks like this:
 
 # %% jupyter={"source_hidden": true}
 ax = plot.attention_heatmap(
@@ -268,8 +268,8 @@ predict.zero_after(guess_zero)
 # **Goal.** Give your softmax of exercise [[softmax]] a mask. *9 minutes, medium.*
 #
 # `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A blocked key gets weight 0. A row that may attend to
-# nothing gives zeros, where a softmax as in [[softmax]] gives NaN. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
-# first line loads your softmax, if you kept it, or ours.
+# nothing gives zeros, where the softmax of [[softmax]] gives NaN. The check also tries very large scores. The first line loads your
+# softmax, if you kept it, or ours.
 
 # %%
 softmax = mine.load("softmax")
@@ -398,7 +398,7 @@ moved["zero after softmax"] = poked(zero_after, SENTENCE.x)
 draw_pokes(moved)
 
 # %% [markdown]
-# Read a row: this word was changed, and the bright outputs moved. Without a mask all of them move. Behind the causal mask a changed
+# Here a row is the word that was changed, and the strong cells are the outputs that moved. Without a mask all of them move. Behind the causal mask a changed
 # *Ben* moves *Ben* and *she* alone, and the cells left of the diagonal are exactly 0. With zeros after the softmax they are not: the
 # future leaks.
 
@@ -409,7 +409,7 @@ draw_pokes(moved)
 #
 # In a long text it is too expensive to let each query look at everything. Two layers of attention help: what a token has taken
 # in layer 1, it can hand on in layer 2. So token j **reaches** the last token if the last query looks, in layer 2, at a token
-# that has looked at j in layer 1. Only looks count, so a token that is to hand on its own word looks at itself.
+# that has looked at j in layer 1. To hand on its own word, too, a token must look at itself.
 #
 # Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$, layer 1 first. In each layer each query looks at 1 to **3**
 # keys, none of them later than itself. All 8 tokens must reach the last one.
@@ -451,7 +451,7 @@ for (strip, full), labels, may in zip(axes, texts, padding):
         labelled = {"queries": queries, "keys": labels, "attn_mask": drawn}
         _ = plot.attention_heatmap(wide, **labelled, colorbar=False, ax=ax)
 _ = axes[0, 0].set(title="(b, 1, n_k)", xlabel="")
-_ = axes[0, 1].set(title="spread over (b, n_q, n_k)", xlabel="", ylabel="")
+_ = axes[0, 1].set(title="(b, n_q, n_k)", xlabel="", ylabel="")
 _ = axes[1, 1].set(ylabel="")
 
 # %% [markdown]
@@ -526,8 +526,8 @@ both_masks
 # ## 5 · The mask of a tokenizer
 #
 # The program that cuts a text into tokens, the *tokenizer*, gives its padding mask as $(b, n_k)$, one row for each text. Hugging
-# Face calls it [`attention_mask`](../REFERENCES.md#hf-attention-mask): 1 is a token, 0 is padding. Take four texts of four tokens: the four
-# beginnings of our sentence, padded. **Predict.** You pass this mask as it is. What happens?
+# Face calls it [`attention_mask`](../REFERENCES.md#hf-attention-mask): 1 is a token, 0 is padding. Take the four beginnings of our
+# sentence, *Anna* to *Anna saw Ben she*, each padded to four tokens. **Predict.** You pass this mask as it is. What happens?
 #
 # - **a** an error
 # - **b** each text gets its own padding
@@ -562,7 +562,7 @@ except al.ShapeError as error:
 # %% [markdown]
 # ## 6 · A row that may look nowhere
 #
-# Hide the padding as queries, too, and their rows have no key left. Such a row is **fully masked**, and its softmax is $0/0$.
+# Hide the rows of the padding, too, and they have no key left. Such a row is **fully masked**, and its softmax is $0/0$.
 # attnlib gives it zeros, and so does your masked softmax. Here ten keys are blocked, and others do otherwise:
 
 # %%

@@ -4,7 +4,8 @@
 # **Question.** A layer of SmolLM2 has nine heads, and all nine read the same words. Why nine, and not one? And how do you compute
 # them at once? *30 minutes. The last section uses torch, if it is there.*
 #
-# Here are the nine, in two sentences. In a notebook, first run the next two cells.
+# Here are the nine, in two sentences: the last *to* comes in at the open dot, and every head adds one arrow. (In a notebook, first
+# run the next two cells.)
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -52,12 +53,13 @@ predict.before_multi_head(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## Nine heads, one vector
 #
-# You know head 1 of layer 24 from notebook [[start_here]]: it finds the name that should come next. It has eight neighbours. In the
-# picture the last *to* comes in at the open dot. Every head adds one arrow, tip to tail, and where the last one ends, *to* leaves
-# the layer. To the right is more *Mary*, and upwards is more *John*.
+# You know head 1 of layer 24 from notebook [[start_here]]: it finds the name that should come next. Eight other heads work in the same
+# layer. Their arrows stand tip to tail, and where the last one ends, *to* leaves the layer. To the right is more *Mary*, upwards is more *John*.
 #
-# **Try.** Guess what head 4 says, in the picture. Then pick other heads, and switch them off. A dashed ring marks the end of all
-# nine.
+# **Try.** Pick other heads, and switch them off. A dashed ring marks the end of all nine.
+
+# %% [markdown] tags=["predict"]
+# **Predict.** What does head 4 say, the longest arrow? Guess in the picture, then run.
 
 # %%
 found = smollm.recorded("name_arrives")
@@ -72,17 +74,16 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # Both sentences come in at nearly the same point and leave far apart. In the first, head 1 looks at Mary and adds 12.9 towards
 # *Mary*. Head 4 looks at John, who gives, and takes 21.7 away from *John*. Without head 4 both chains end in the same corner, and
-# in the second sentence the wrong name is ahead.
+# in the second sentence the wrong name is ahead. (Six more layers follow, and the model still writes the right one.)
 #
-# One head brings a name, another takes a name away, and what they bring is added. One row of weights makes one mixture of the
-# words. So a layer has several **heads**. Each has its own queries, keys and values, makes its own row of weights, and can say
-# something different about the words it looks at.
+# One head brings a name, another takes a name away, and what they bring is added. One row of weights makes one mixture, and can
+# say only one of the two. So a layer has several **heads**, each with its own queries, keys and values, and its own row of
+# weights.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The picture shows two of the 576 numbers of a vector, and at most about a tenth of an arrow's squared length. The two directions
-# are not at right angles (cosine 0.71), because both names are names. What the whole model writes the sums do not say: six more
-# layers follow. Without head 4 it still writes the right name, with 0.87 and 0.84, but the wrong name
+# are not at right angles (cosine 0.71), because both names are names. Without head 4 the model still writes the right name, with 0.87 and 0.84, but the wrong name
 # becomes 20 and 43 times as likely. Without head 1 it writes the right name with 0.87 and 0.81, and the wrong name is no likelier.
 # In each of 80 such sentences head 4 takes most from the name of the giver. Without it that name is ahead of the right one
 # in 18 of them, with it in 2.
@@ -134,8 +135,8 @@ two_heads
 # %% [markdown]
 # Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben.
 #
-# Is a head a slice of the word? No: each head reads all six features, and only the columns of the matrices are divided. Published
-# code has cut the words themselves ([threads](../REFERENCES.md#asked)), and then no head can combine features from two slices.
+# Is a head a slice of the word? No: each head reads all six features, and only the columns of the matrices are divided. Where
+# the words themselves are cut ([published code](../REFERENCES.md#asked)), no head can combine features from two slices.
 
 # %% [markdown] tags=["predict"]
 # ## 2 · Split and merge
@@ -158,8 +159,7 @@ guess_reshape = None  # "a", "b" or "c"
 predict.reshape(guess_reshape)
 
 # %% [markdown]
-# Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and 4 merge. The second panel does
-# both by a bare reshape.
+# Below, 13 is feature 3 of word 1. Steps 1 and 2 split, 3 and 4 merge. The second panel does both by a bare reshape.
 
 # %% tags=["slide"] says="Features are cut"
 split_and_merge = live.split_heads(WORDS, num_heads=2, d_k=3)
@@ -171,9 +171,9 @@ split_and_merge
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[split_heads]] · Split
 #
-# **Goal.** Cut the features into heads. *5 minutes, easy.*
+# **Goal.** Cut the features of queries, keys or values into heads. *5 minutes, easy.*
 #
-# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as in section 2.
+# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as above.
 
 
 # %%
@@ -233,8 +233,7 @@ mine.keep(my_merge_heads)
 # %% [markdown]
 # ## 3 · The whole layer in NumPy
 #
-# Project, split, attend in each head, merge. The merged heads only stand side by side: features 0 to 2 come from head 1, and
-# 3 to 5 from head 2. So a last matrix $W_O$ mixes them. Its columns have names of their own: it writes *who* of head 1 to
+# Project, split, attend in each head, merge. The merged heads only stand side by side, so a last matrix $W_O$ mixes them. Its columns have names of their own: it writes *who* of head 1 to
 # *woman*, *who* of head 2 to *man*, and the sum of both to *who*.
 
 
@@ -257,8 +256,8 @@ tell(output, "saw")
 tell(output, "she")
 
 # %% [markdown]
-# *saw* now has both names, apart. In *who*, where $W_O$ adds them, the two nearly cancel once more. A real layer adds its output
-# to the words. Our six features leave no room for two more, so we look at the output alone.
+# *saw* now has *woman* and *man* in two places. In *who*, where $W_O$ adds them, they nearly cancel. A real layer adds its output to the words.
+# Our six features leave no room for two more, so we look at the output alone.
 #
 # $W_O$ adds one part per head, like the arrows of the first picture. Head $i$ has its own weights $A_i$, columns of $W_V$ and rows
 # of $W_O$:
@@ -389,9 +388,8 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
     print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
 # %% [markdown] tags=["predict"]
-# Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. A pale start alone stops no training
-# (notebook [[pytorch_module]]). The mistake is a scale that does not belong to the vectors that are multiplied. Use the $d_k$ of one
-# head.
+# Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. A pale start alone stops no training, but
+# the scale belongs to the vectors that are multiplied: use the $d_k$ of one head.
 #
 # **Predict.** BERT and the smallest GPT-2 have $d_{model} = 768$ and 12 heads ([sources](../REFERENCES.md#models)). By what do
 # they divide their scores?
@@ -409,8 +407,8 @@ predict.head_divisor(guess_divisor)
 # %% [markdown]
 # ## 5 · What more heads cost
 #
-# Whatever $h$ is, there are four matrices of $d_{model} \times d_{model}$, and the scores and weighted sums take
-# $2\, n^2\, d_{model}$ multiplications. More heads are the same matrices, cut finer. But each head has its own map to store.
+# More heads are the same four matrices of $d_{model} \times d_{model}$, cut finer, and scores and weighted sums take
+# $2\, n^2\, d_{model}$ multiplications whatever $h$ is. But each head has its own map to store.
 
 # %%
 n, d_model = 500, 512
@@ -603,8 +601,8 @@ view = live.weights_view(
 view
 
 # %% [markdown]
-# A bare split behind a causal mask: merged rightly, it leaks the future, because every output sees the changed word 3. Merged as wrongly
-# it leaks nothing, but each head sees only three of six words. Below that, mean entropies of maps.
+# A bare split behind a causal mask: merged rightly, it leaks the future, since every output sees the changed word 3. Merged as
+# wrongly it leaks nothing, but each head sees only three of six words. Below that, mean entropies of maps.
 
 # %%
 six = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)

@@ -2,7 +2,7 @@
 # # [[one_token_at_a_time]] · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *40 minutes. Without torch, except for one control and two things to try.*
+# *35 minutes. Without torch, except for one control and two things to try.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps.
 
@@ -575,9 +575,9 @@ _ = plot.attention_heatmap(near / near.sum(1, keepdims=True), **labelled, ax=axe
 _ = axes[0].set(title="a window of 3, equal scores")
 length = np.arange(0, 8193, 128)  # tokens: that model was trained on at most 8,192
 for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.items():
-    megabytes = kept * 2 * 30 * 3 * 64 * 4 / 1e6  # layers, heads, d_k, float32
+    megabytes = kept * 2 * 30 * 3 * 64 * 2 / 1e6  # layers, heads, d_k, 2 bytes
     _ = axes[1].plot(length, megabytes, color=KEY)
-    _ = axes[1].text(6300, megabytes[50] + 20, told, ha="right")
+    _ = axes[1].text(6300, megabytes[50] + 10, told, ha="right")
 _ = axes[1].set(xlabel="tokens", title="cache of notebook [[it_speaks]]'s model, MB")
 
 # %% tags=["nbval-ignore-output"]
@@ -599,89 +599,10 @@ for width in (3, 4, 5, 6, 7):
 # </details>
 
 # %% [markdown]
-# ## 7 · Why writing is slow
-#
-# Do multiplications take the time? In the model of notebook [[it_speaks]] each token meets 134.5 million weights, so 64 tokens in one pass
-# need 64 times as many as one. With that model installed you measure your own machine, in a quarter of a minute;
-# without it you read stored times.
-
-# %% tags=["nbval-ignore-output"]
-speaker = None if smollm.missing() else smollm.load()
-timed = smollm.reading(speaker)
-
-# %% tags=["nbval-ignore-output"]
-counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
-rates = timed["numbers"] * counts / seconds / 1e9  # billion a second, (rounds, passes)
-ratios = seconds / seconds[:, :1]  # to the pass over one
-low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
-names = [
-    "tokens in a pass",
-    "times as long as one",
-    "a quarter of rounds below",
-    "above",
-]
-plot.table(names, list(zip(timed["tokens"], price, low, high)))
-
-# %% [markdown]
-# Sixty-four at once cost far less than 64 passes. A pass brings all weights from memory, 538 MB, for one token or for many, and
-# multiplies. The longer job sets the time: the **bandwidth** of the memory limits one, the speed of the processor the other.
-# Together they draw a **roofline** ([Williams et al. 2009](../REFERENCES.md#williams-2009)). Both were measured without the
-# model. Write another machine's into the two lines above
-# the picture.
-
-
-# %% jupyter={"source_hidden": true}
-def draw_dots(ax):
-    slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
-    look = {"fmt": "o", "c": "gray", "label": "tokens in a pass"}
-    ax.errorbar(counts / 4, middle, (middle - slow, fast - middle), **look)
-    for count, *dot in zip(counts, counts / 4, middle):
-        ax.annotate(str(count), dot, (8, -5), textcoords="offset points")
-
-
-# %% jupyter={"source_hidden": true}
-def draw_roof(bandwidth, speed):
-    _, ax = plot.subplots(figsize=(6.2, 3))
-    roof = np.sort([0.18, speed / bandwidth, 24])  # it bends where both bind
-    height = np.minimum(bandwidth * roof, speed) / 1e9
-    ax.loglog(roof, height, color="gray", base=2, label="roofline")
-    ax.text(roof[0], height[0] * 3, "roofline", color="gray")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
-    draw_dots(ax)
-    ax.set_xlabel("multiplications for each byte")
-    ax.set_ylabel("billion multiplications\na second")
-    ax.set_title("Left of the bend bytes bind, right of it multiplications")
-
-
-# %% tags=["nbval-ignore-output"]
-bandwidth = timed["bandwidth"]  # bytes a second, of a long dot product
-speed = timed["speed"]  # multiplications a second, of a product of matrices
-print(f"{bandwidth / 1e9:.0f} GB/s, {speed / 1e9:.0f} billion multiplications a second")
-print(f"by this roof bytes bind below {4 * speed / bandwidth:.0f} tokens in a pass,")
-print(f"on a graphics card, 2 bytes a weight, below {2 * 494e12 / 3.35e12:.0f}")
-draw_roof(bandwidth, speed)
-
-# %% [markdown]
-# Without a cache each token costs a pass over the whole text. With it, whoever writes stays at the left: one token a pass, while
-# the processor waits for bytes. So servers read one token each of many texts in a pass, a **batch**, and fewer bytes a weight
-# make writing faster. Each text still brings its own cache. (**Paged** caches lie in blocks, so that nothing is set aside for
-# tokens that never come, [Kwon et al. 2023](../REFERENCES.md#kwon-2023).)
-
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# Ratios differ between machines, and between rounds: bars show the middle half. The roof is a bound, and dots lie below it: a pass
-# also takes many small steps in Python, and products of few rows, two to eight, run slowly in NumPy even from the cache. So here only
-# the pass over one token waits for bytes. The graphics card is an [H100](../REFERENCES.md#h100).
-#
-# </details>
-
-# %% [markdown]
 # ### Guess ahead
 #
-# Eight tokens in one pass cost less than eight passes. But which eight? Look where the last two tokens stood earlier in the
-# text, and take what followed, at most seven tokens, as a **draft**. One pass says after each what the model would have
+# A pass of notebook [[it_speaks]]'s model over eight tokens costs far less than eight passes (notebook [[less_to_keep]] measures it). But which
+# eight? Look where the last two tokens stood earlier in the text, and take what followed, at most seven tokens, as a **draft**. One pass says after each what the model would have
 # written. Keep the longest beginning that agrees and the model's own next token, and cut the cache back. This is
 # **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)); mostly a small model drafts.
 
@@ -690,10 +611,13 @@ loop = inspect.getsource(smollm.speculate).split("    while ")[1]
 print(dedent("    while " + loop.split("        if not")[0]).rstrip())
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-rows = []
+timed, rows = smollm.reading(), []  # stored: how long a pass takes
+price = np.median(
+    np.divide(timed["seconds"], np.array(timed["seconds"])[:, :1]), axis=0
+)
 for name, one in smollm.recorded("guesses").items():
     drafted, accepted = np.array(one["passes"]).T
-    cost = np.interp(1 + drafted, counts, price)  # in passes over one
+    cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
     each = cost.sum() / (1 + accepted).sum()
     counted = [len(drafted), int((drafted > 0).sum()), int(accepted.sum())]
     rows.append([name, *counted, f"{each:.2f}", "yes" if one["same"] else "no"])
@@ -856,6 +780,7 @@ verdict
 # With the model installed, it now writes through your function:
 
 # %% tags=["nbval-ignore-output"]
+speaker = None if smollm.missing() else smollm.load()
 if speaker and verdict:
     prompt = smollm.GUESSED["JSON"]
     text, passes = smollm.speculate(speaker, prompt, 32, accept=my_accept)
@@ -907,8 +832,8 @@ verdict
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values
 # never change, so a cache keeps them and pays with memory. The mask of a chunk lines up at the lower right. Test a cache in
-# float64 and in chunks, because one token at a time hides bugs. A pass over one token waits for bytes, so batches and
-# drafts put more tokens into it.
+# float64 and in chunks, because one token at a time hides bugs. A pass over eight tokens costs less than eight passes,
+# so drafts put more tokens into it.
 #
 # Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
 

@@ -2,7 +2,7 @@
 # # [[pytorch_module]] · Attention as a PyTorch module
 #
 # **Question.** In notebook [[by_hand]] somebody chose the matrices, so that *she* finds Anna. How does a layer find such matrices by
-# itself? *40 minutes. This notebook needs torch.*
+# itself? *35 minutes. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
@@ -65,7 +65,7 @@ predict.before_pytorch_module(None, None, None)  # a letter each: "a", "b" or "c
 #
 # A **tensor** is an array that can remember how it was computed. A **parameter** is a tensor that training may change. By
 # going back through the computation, torch finds the **gradient**: how much does a result change when a parameter grows a
-# little? We want $3w = 6$, and the **loss** says how far off we are.
+# little? Below, $3w$ should be 6, and the **loss** says how far off it is.
 
 # %%
 w = nn.Parameter(torch.tensor(1.0))
@@ -161,7 +161,8 @@ predict.square_weight(guess_square)
 # **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
 #
 # `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear` called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is
-# left out is `d_k`. `forward(x)` returns `(output, weights)`. The gradient of the output must reach all three layers.
+# left out is `d_k`. `forward(x)`, of `x` $(..., n, d_{in})$ with a batch or without, returns `(output, weights)`. The gradient of the output must
+# reach all three layers.
 
 
 # %%
@@ -269,10 +270,10 @@ for times in (1, 3, 10):
 # %% [markdown] tags=["predict"]
 # ## 5 · *She* learns to look
 #
-# Four words alone can be learned by heart, without looking (*Appendix*). Looking pays where each sentence is new. So we draw
-# sentences of the same form. One name is female and the other male, in either order, and the *who* of each is a random number. The
-# last word is *she* or *he*, and means the name of its own kind. The loss asks for one thing: what is that name's *who*? The layer that learns is **yours**, if
-# you kept it. **Predict.** Will *she* look at Anna, though the loss never mentions looking?
+# Four words alone can be learned by heart, without looking (*Appendix*). So each sentence is new: two names with random *who*, one
+# female and one male in either order, and last *she* or *he*. The pronoun means the name of its own gender, and the loss asks for
+# that name's *who* alone. The layer that learns is **yours**, if you kept it. **Predict.** Will *she* look at Anna, though the
+# loss never mentions looking?
 
 
 # %% jupyter={"source_hidden": true}
@@ -304,12 +305,13 @@ print(f"she takes {weights[3, 0]:.2f} from Anna, and her who is {output[3, 0]:.2
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"] says="She looks at Anna"
 titles = ["chosen matrices", "trained on new sentences"]
-figure = plot.head_grid(np.stack([chosen, weights.numpy()]), titles=titles, **labels)
+both = np.stack([chosen, weights.numpy()])
+figure = plot.head_grid(both, titles=titles, width=5.4, **labels)
 
 # %% [markdown]
-# She looks at Anna, and nobody said so: the loss on *who* was enough. The **optimiser**
-# makes the steps. Ours is Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual
-# size, so that parameters with small gradients move as well.
+# She looks at Anna, and nobody said so: the loss on *who* was enough. (Only the last word was asked, so the other rows
+# mean nothing.) The **optimiser** makes the steps. Ours, Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)), divides each
+# gradient by its usual size, so that parameters with small gradients move as well.
 #
 # **What stands behind attention?** In a model, what *she* takes is added to her vector, as in notebook [[by_hand]]. A small
 # network, **feed-forward**, then reads each word's sum by itself, and its result is added, too. A **norm** brings vectors to one
@@ -323,7 +325,7 @@ ax = block.draw(6, norm_first=True)
 #
 # ## 6 · It learns to look up letters
 #
-# *She* had features that we had chosen. Now the features are learned, too
+# *She* had features that we had chosen. Now an attnlib layer learns the features, too
 # ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter (a to p) and a number (0 to 15),
 # and then asks for one of the letters. `lookup.draw` makes such a *memory* anew each time.
 
@@ -366,7 +368,7 @@ _ = ax.set_axis_off()
 # the letter plus that of the number. The letter that is asked for is the ninth token. Its query must fit the key of the slot with
 # its letter, and the value of that slot must carry the number. It may also look at itself.
 #
-# From the output of the ninth token a last layer, `read`, gives each of the 16 possible answers a rating; the highest wins.
+# From its output a last layer, `read`, rates the 16 possible answers; the highest wins.
 
 
 # %%
@@ -385,9 +387,8 @@ class Recall(nn.Module):
 
 
 # %% [markdown]
-# Softmax turns the 16 ratings into probabilities. The loss is minus the logarithm of the probability of the right answer, the
-# *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$. Each step of training takes 128 memories, and
-# `look` measures the model on 1000 new ones.
+# The loss is minus the logarithm of the probability that softmax gives the right answer, the *cross-entropy*. Guessing among 16
+# costs $\ln 16 \approx 2.77$. Each step takes 128 memories, and `look` measures the model on 1000 new ones.
 
 
 # %%
@@ -517,7 +518,7 @@ def alphabet_map(model):
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="This is what"
 def draw_alphabet(model, title):
-    _, ax = plot.subplots(figsize=(4.6, 4.0))
+    _, ax = plot.subplots(figsize=(5.2, 4.6))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": None}
     shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
     return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)
@@ -554,17 +555,11 @@ print(f"mean scaled score with itself  {scores[same].mean().item():+.2f}")
 print(f"mean scaled score with another {scores[~same].mean().item():+.2f}")
 lead = (scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)).min().item()
 print(f"ahead of the best other letter by {lead:.1f} or more")
-others = scores.exp()[~same].reshape(16, 15).mean(-1)  # (16,): of each query
-times = scores.diagonal().exp() / others
-print(
-    f"weight: {times.min():.0f} to {times.max():.0f} times the mean of the others",
-    end="",
-)
-print(f", median {times.median():.0f}")
 
 # %% [markdown]
-# This is what a **key** is: the vector by which a token is found. The key of c is the one that fits the query "c?". Its score is
-# about 8 above the mean of the others, and its weight is hundreds of times their mean, at the median.
+# The key of c fits the query "c?": its score is about 8 above the mean of the others.
+#
+# This is what a **key** is: the vector by which a token is found.
 #
 # The **value** is another vector of the same token. What does it carry? We send the embeddings of the numbers alone through
 # $W_V$ and `read`, and then those of the letters alone. How far do the 16 ratings vary in each case?
@@ -584,8 +579,8 @@ print(f"ratings vary by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In all three seeds, this one and two in the *Appendix*, the model answers right, and the map goes the same way: first the slot
-# and itself, then the slot. How much is left on itself differs from seed to seed.
+# In all three seeds (two in the *Appendix*) the model answers right, and the map goes the same way: first the slot and itself,
+# then the slot. How much is left on itself differs.
 #
 # What lets the slot win over the asking token, which has the same letter? Its number. The *Appendix* leaves the numbers out of the
 # keys, and only there: then both get one half. So a query has also learned to prefer keys that hold a number.
@@ -638,7 +633,7 @@ verdict
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
 #
-# What training found, you can also choose. Four letters, a to d, are one-hot tokens: token $i$ has a 1 at position $i$ and 0
+# Four letters, a to d, are one-hot tokens: token $i$ has a 1 at position $i$ and 0
 # elsewhere. So row $i$ of $W_Q$ *is* the query of letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle: $W_K$ =
 # `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a takes 0.9 or more from b, b from c, c from d, and d
 # from a. Scores are divided by $\sqrt 2$. There are many right answers.

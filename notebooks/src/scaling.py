@@ -4,8 +4,8 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *20 minutes.*
 #
-# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query, and
-# those that leave the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query; those
+# beyond the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
 # away, and where to?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
@@ -22,8 +22,7 @@ flat
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In the first, without the division, and to both ends: at 1024, 243 of the 500 queries stand left of -5, and 213 right of 5.
-# The curve is flat there. A score can change, and its weight hardly does.
+# In the first, without the division, and to both ends. The curve is flat there: a score can change, and its weight hardly does.
 #
 # </details>
 
@@ -57,7 +56,7 @@ predict.before_scaling(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · How large is a score?
 #
-# In *Anna saw Ben; she*, $d_k$ is 3. Here is the row of *she* without the division and with it.
+# In *Anna saw Ben; she*, $d_k$ is 3. Here is her row without the division and with it.
 
 # %%
 Q, K, V = SENTENCE.project()
@@ -67,12 +66,12 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times, and without the division her row is a little sharper. Three features show no more. So from here on
-# queries and keys are random, as in a head that has learned nothing, with as many features as we like.
+# She finds Anna both times; undivided her row is a little sharper. Three features show no
+# more. So now queries and keys are random, as in an untrained head.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
-# and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does the score end? The standard
-# deviation measures that. **Predict.** What is it at $d_k = 64$?
+# and variance 1. Then each product moves the score by about 1, up or down. How far from 0 it ends, the standard deviation
+# says. **Predict.** What is it at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
@@ -99,8 +98,8 @@ predict.score_std(guess_std)
 #
 # **Goal.** Complete the line that returns the variance of all raw scores. *3 minutes, easy.*
 #
-# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number, the variance of all $n_q \cdot n_k$ scores about
-# their own mean, which need not be 0 here.
+# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number, the variance of all $n_q \cdot n_k$ scores. Their
+# mean need not be 0.
 
 
 # %%
@@ -127,8 +126,8 @@ verdict
 # %% [markdown]
 # Up to chance, the variance is $d_k$. Three lines say why:
 #
-# 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
-#    So the product of feature $c$, $q_c k_c$, has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+# 1. With mean 0, the variance is the average square, and averages of independent factors multiply. So the product $q_c k_c$ of
+#    feature $c$ has mean 0 and variance $1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
 #
@@ -166,10 +165,10 @@ verdict
 # %% [markdown]
 # ## 2 · What softmax makes of large scores
 #
-# Go back to the first picture and set $d_k$ to 64. The dots have run to both ends, where the curve is flat. A query at the
-# right end has nearly all its weight on key 0, and at the left end on key 1. Few are left between.
+# Set $d_k$ to 64 in the first picture. A query at its right end has nearly all its weight on key 0, one at the left end on
+# key 1. Few are left between.
 #
-# Count it. At $d_k = 64$ nearly half of all pairs of scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$ times
+# Count it. Nearly half of all pairs of scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$ times
 # the weight. So of ten keys one gets nearly everything: 0.87 on average. Such a row is **sharp**. A row in which all keys get
 # about the same is **pale**.
 #
@@ -235,8 +234,8 @@ verdict
 # </details>
 
 # %% [markdown] tags=["predict"]
-# Is a sharp row bad? A trained head may be sharp, because it knows where to look. In a fresh head chance has picked the key,
-# and training must be able to pick another. It asks: if this score were a little larger, how much would its weight move?
+# Is a sharp row bad? A trained head may be sharp: it knows where to look. In a fresh head chance has picked the key, and
+# training must be able to pick another. It asks: if this score were a little larger, how much would its weight move?
 #
 # **Predict.** One key of two is 8 ahead. Raise its score by 0.1. How much does its weight grow?
 #
@@ -263,8 +262,8 @@ predict.raised_by_a_tenth(guess_raised)
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
 # In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error is called a
-# **gradient**. Where every slope is near 0, hardly any gradient reaches the scores, even if the key
-# that won is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
+# **gradient**. Where every slope is near 0, hardly any reaches the scores, even if the key that won is the wrong one.
+# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
 #
 # ## 3 · What the division takes away
 #
@@ -277,16 +276,15 @@ in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# A score is the length of the query times how far the key reaches along it. Random keys reach about 1 far, forwards or back. So
-# the scores spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A query longer
-# than that still has a sharper row.
+# A score is the length of the query times how far the key reaches along it. Random keys reach about 1 either way, so the scores
+# spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A longer query still has a sharper row.
 
 # %% [markdown]
 # <details><summary><b>Must the division stand at the scores?</b></summary>
 #
 # Some programs divide the query instead, or query and key by the root of the root. The scores are the same (*Appendix*;
-# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot the division in
-# one of its paths, and its vectors of texts had a cosine of 0.86 to the right ones.
+# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot it in one of its
+# paths.
 #
 # </details>
 
@@ -295,12 +293,12 @@ in_the_plane
 #
 # **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
 #
-# `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. All entries have mean 0, but their sizes vary: some
-# tokens have large entries, others small ones, and $d_k$ is any number. We ask for three things.
+# `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. All entries have mean 0. Some tokens
+# have large entries, others small ones, and $d_k$ is any number.
 #
 # - The variance of the scores is between 0.8 and 1.25, for the small tokens alone and for the large ones alone.
 # - Among tokens of one size your scores follow the plain dot products: their correlation is 0.9 or more.
-# - A score depends on its own query and its own key. A further token in the call changes no other score.
+# - A score depends on its own query and key alone.
 
 
 # %%
@@ -328,8 +326,8 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Divide by $d_k$
 #
-# The divisor of scores is called a *temperature* ([Hinton et al. 2015](../REFERENCES.md#hinton-2015)). If dividing is good, is
-# dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how many of ten keys stay in play?
+# If dividing is good, is dividing by $d_k$ itself better? (A divisor of scores is a *temperature*, [Hinton et al.
+# 2015](../REFERENCES.md#hinton-2015).) **Predict.** At $d_k = 64$, how many of ten keys stay in play?
 #
 # - **a** about 1.5
 # - **b** about 7
@@ -346,10 +344,9 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
-# Too sharp, right, too pale. A pale row keeps its slope. But whatever the query is, its output is nearly the plain average of
-# the values.
+# Too sharp, right, too pale. A pale row keeps its slope, but its output is nearly the plain average of the values.
 #
-# The slider of notebooks [[start_here]] and [[by_hand]] moved the divisor alone; here are both knobs. **Try.** Set *features
+# In notebooks [[start_here]] and [[by_hand]] the slider moved the divisor alone; here are both knobs. **Try.** Set *features
 # $d_k$* to 1024: one key takes all. Which divisor brings the row back?
 
 # %% jupyter={"source_hidden": true}
@@ -368,8 +365,7 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Set *divide by $\sqrt{d_k}$, $d_k$ =* to 1024, too. Features spread the scores by $\sqrt{d_k}$, and the divisor takes that away.
-# Where both sliders say the same number, the scores spread by about 1. With more features another key may win.
+# 1024, too. Where both sliders say the same number, the scores spread by about 1.
 #
 # </details>
 
@@ -404,14 +400,12 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# **Typical** is the median over 2000 queries of the mean slope over the keys. With fewer keys the slope is lost at a smaller
-# $d_k$, and with more keys at a larger one (*Appendix*).
+# **Typical** is the median over 2000 queries of the mean slope over the keys.
 #
 # **Gradients.** With ten keys at $d_k = 64$, the median gradient on the *scores* is more than ten times smaller without the
-# division. On the *query* it is not smaller there, and its mean is three times as large, for on the way from a score to the query
-# the division counts once more (*Appendix*). So this does not show that a head without the division cannot learn. $W_Q$ could
-# learn the divisor, and Adam, the method of notebook [[pytorch_module]], divides the usual size of a gradient away. Gemma 4 brings queries and keys to one size by a
-# norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)).
+# division. On the *query* it is as large as with it, and its mean three times as large, because a step of the query moves such
+# scores 8 times as far (*Appendix*). So a head without the division may learn, too: $W_Q$ could learn the divisor.
+# Gemma 4 divides by 1, after a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
 #
 # </details>
 
@@ -423,7 +417,7 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 #
 # <details><summary>Answer</summary>
 #
-# In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too.
+# In none: dividing keeps the order of the scores, and so does softmax.
 #
 # </details>
 #
@@ -454,7 +448,7 @@ for name, other in (
 # %% [markdown]
 # ### From slope to gradient
 #
-# A random gradient arrives at each output. Softmax passes it on to the scores (notebook [[pytorch_module]] has the formula), and
+# A random gradient arrives at each output. Softmax passes it on to the scores, and
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
 
 

@@ -28,17 +28,16 @@ who
 # The model cuts the text into **tokens**, here words and the comma. A table gives each token a list of 576 numbers, its
 # **vector**. So *to* starts with the same vector in every sentence.
 #
-# Then 30 **layers** change all vectors, one layer after the other. Each layer has exactly one step in which a vector can take
-# something from other words. That step is **attention**. All other steps handle each word by itself, so whatever *to* knows
+# Then 30 **layers** change all vectors, one after the other. Each has exactly one step in which a vector can take something from
+# other words: **attention**. All other steps handle each word by itself, so whatever *to* knows
 # about Mary has come through attention.
 #
-# In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
-# of layer 24, and say how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from
-# *Mary*. Click another word. (In a running notebook, another head, too.)
+# In each layer nine **heads** attend side by side, 270 in all. Each has a cell below the ribbons. The ribbons show head 1 of
+# layer 24: how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from *Mary*. Click
+# another word. (In a running notebook, another head, too.)
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
-# then run.
+# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most?
 
 # %% tags=["slide"] says="All other steps"
 other_way = live.ribbons(exchanged)
@@ -49,9 +48,10 @@ other_way
 #
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
-# divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor. The lists keep their 64
-# numbers. A small divisor leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly
-# equal. The slider sets it for all 270 heads. (*this head* changes one alone, and the next word stays as it was.)
+# divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor: at 4 it is
+# $\sqrt{4} = 2$, and the lists keep their 64 numbers. A small divisor leaves the scores far apart, and one word or two get
+# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads; with *this head* for one
+# alone, and the next word stays.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -62,9 +62,9 @@ for stop in blank["stops"]:
 
 # %% [markdown]
 # At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 it takes most from *Mary*, and the
-# model names her. From 1024 on all words get nearly the same share, and no name is said. How can *When* overtake *Mary*? In
-# one head a division keeps the order of the scores. But the heads of earlier layers divide differently, too, so this head gets
-# other vectors. Notebook [[scaling]] explains why we divide.
+# model names her. At 256 it takes most from *John*, and the model still says *Mary*: one head does not decide. From 1024 on all
+# words get nearly the same share, and no name is said. How can *When* overtake *Mary*? One head alone keeps the order of the
+# scores. But the slider changes all 270 heads, so this head gets other vectors. Notebook [[scaling]] explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -73,10 +73,10 @@ for stop in blank["stops"]:
 # %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
-_, ax = plot.subplots(figsize=(3.9, 3.6))
+_, ax = plot.subplots(figsize=(5.0, 4.6))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
-    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
+    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax, places=None
 )
 
 # %% [markdown] tags=["predict"]
@@ -94,8 +94,8 @@ for word, total in list(zip(words, columns))[:4]:
 
 # %% [markdown]
 # Each row sums to 1, because each query divides one unit of attention. A column has no such limit: many queries may take from one key. Why
-# *When*? A head must share out its whole unit. Where it needs nothing, most of that goes to the first word, in this head and in
-# many others. Notebook [[it_speaks]] tests what it does there.
+# *When*? A head must give its whole unit away. Where it needs nothing, the first word gets most, in this head and in many
+# others. Notebook [[it_speaks]] tests what it does there.
 #
 # ## One row, from start to end
 #
@@ -155,14 +155,13 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = np.array(found[name]["before"]), np.array(found[name]["heads"])
     after = before + heads.sum(axis=0)
     print(f"{giver} gave a drink to: towards Mary, John")
-    for told, at in (("before", before), ("head 1", heads[0]), ("after", after)):
-        print(f"  {told} {at[0]:5.1f} {at[1]:5.1f}")
+    for told, at in (("before", before), ("head 1 adds", heads[0]), ("after", after)):
+        print(f"  {told:11} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
-# Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something
-# different in each. So the first *to* leaves towards *Mary*, and the second towards *John*. Head 1 covers about a quarter of the way
-# to the right name in the first sentence, and half of it in the second. The other eight heads cover the
-# rest. The longest arrow of all nine is that of head 4: notebook [[multi_head]] opens with what it says.
+# The last *to* enters layer 24 at nearly the same point in both sentences. Attention adds something different in each, so the
+# first leaves towards *Mary*, and the second towards *John*. Towards the right name, head 1 adds a quarter of what all nine add in
+# the first sentence, and half in the second. The longest arrow is that of head 4: notebook [[multi_head]] opens with what it says.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>

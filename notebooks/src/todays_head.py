@@ -14,7 +14,7 @@ from textwrap import dedent
 import numpy as np
 
 import attnlib as al
-from attncourse import check, mine, predict, real_model
+from attncourse import check, mine, predict, real_model, smollm
 from attnlib import live, plot
 from attnlib.colours import INK, KEY, LINE, QUERY, VALUE
 
@@ -106,8 +106,7 @@ predict.shifted(guess_shifted)
 # without knowing of the other, so a rotated key can stay in the cache. Values are not rotated, because nothing is compared
 # with them.
 #
-# One more difference: notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates the queries and keys of every head in
-# every layer.
+# Notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates in every layer.
 #
 # ### Many pairs, many frequencies
 #
@@ -129,14 +128,16 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# These are the four circles at the top. `al.rope(x, positions)` rotates all pairs of all tokens. You write that function in
-# Exercise [[rope]], and the language model of notebook [[it_speaks]] calls it 60 times for each token. Here a helper counts the positions from
-# `start`, because a token that continues a text does not stand at position 0.
-
+# These are the four circles at the top. `rope(x, positions)` rotates all pairs of all tokens. It is attnlib's here, until
+# you write it in exercise [[rope]]. A helper counts the positions from `start`, because a token that continues a text does not stand at
+# position 0.
 
 # %%
+rope = al.rope
+
+
 def rotated(x, start=0, **options):  # (..., n, d_k)
-    return al.rope(x, start + np.arange(x.shape[-2]), **options)
+    return rope(x, start + np.arange(x.shape[-2]), **options)
 
 
 rng = np.random.default_rng(0)
@@ -147,27 +148,42 @@ off = np.abs(moved - scores).max()
 print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 
 # %% [markdown]
-# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. Divided
-# by $d_k$ the score starts at 1 in the first three lines. The last line has the same query and a key that was rotated by 20
-# positions more.
+# The angles want 32 bits. A number in bfloat16 has 8 significant bits, so large angles lose the distance:
+
+
+# %% jupyter={"source_hidden": true}
+def bfloat16(x):  # to the nearest number whose last 16 bits are 0
+    bits = np.asarray(x, np.float32).view(np.uint32) + np.uint32(0x8000)
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def scores_from(start, kept=lambda angle: angle):
+    turn = np.exp(1j * kept(np.outer(start + np.arange(6), omega)))  # (n, d_k / 2)
+    q_, k_ = ((x[:, :4] + 1j * x[:, 4:]) * turn for x in (q, k))
+    return (q_ @ k_.conj().T).real  # (n, n)
+
+
+# %%
+for start in (0, 100, 1000):
+    off = np.abs(scores_from(start, bfloat16) - scores_from(start)).max()
+    print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
+
+# %% [markdown]
+# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. The second
+# line has the same query, and a key that was rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), distance = plot.subplots(figsize=(6.2, 2.8)), np.arange(0, 65)
-for d_k, name, back, x, y, color, wide in (
-    (2, "$d_k$ = 2", 0, 65, 0.3, "gray", 0.8),
-    (8, "$d_k$ = 8", 0, 65, 0.8, "gray", 1.6),
-    (128, "$d_k$ = 128", 0, 1, 1.12, INK, 2.4),
-    (128, "$d_k$ = 128, another key", 20, 20, 1.12, KEY, 2.4),
-):
-    score = np.cos((distance - back)[:, None] * frequencies(d_k)).mean(axis=-1)
-    _ = ax.plot(distance, score, color=color, lw=wide, label=name)
-    _ = ax.text(x, y, name, color=color)
-_ = ax.set(xlabel="distance i - j", title="score / $d_k$", ylim=(-1.1, 1.3))
-_ = ax.set(xlim=(0, 72), yticks=(-1, 0, 1))
+for name, back, color in (("a key of ones", 0, INK), ("another key", 20, KEY)):
+    score = np.cos((distance - back)[:, None] * frequencies(128)).mean(axis=-1)
+    _ = ax.plot(distance, score, color=color, lw=2.4, label=name)
+    _ = ax.text(back + 1, 1.12, name, color=color)
+_ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0, 1.25))
+_ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# With one pair the score is back at 6. With 64 pairs only distance 0 brings all of them together. The other key has its largest
-# score 20 positions back: where a score is largest is up to the two vectors. Section 2 makes use of that.
+# Only distance 0 brings all 64 pairs together. The other key has its largest score 20 positions back: where a score is largest is
+# up to the two vectors. Section 2 makes use of that.
 #
 # ### Two ways to pair
 #
@@ -189,7 +205,7 @@ for name, scores in {
 
 # %% [markdown]
 # So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone. Biases
-# and gains that belong to these features are reordered with them. In notebook [[it_speaks]] you do this to a real model.
+# and gains that belong to these features are reordered with them.
 #
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
 # scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
@@ -203,8 +219,57 @@ for name, sign in other_way.items():
     difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
     print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[rope]] · RoPE
 #
+# **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
+#
+# `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
+# rotated by $+p\, \omega_c$, as `rotate` does: the model of [[it_speaks]] was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
+# $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
+# care if you write into an array: the second feature of a pair needs the first as it was.
+
+
+# %%
+def my_rope(x, positions, base=10_000.0, pairing="halves"):
+    return ...  # your code
+
+
+# %%
+verdict = check.rope(my_rope)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_rope(x, positions, base=10_000.0, pairing="halves"):
+#     d_k = x.shape[-1]
+#     a, b = x[..., 0::2], x[..., 1::2]  # (..., n, d_k / 2): neighbours
+#     if pairing == "halves":
+#         a, b = x[..., : d_k // 2], x[..., d_k // 2 :]
+#     omega = base ** (-2 * np.arange(d_k // 2) / d_k)  # (d_k / 2,)
+#     angle = np.asarray(positions)[:, None] * omega  # (n, d_k / 2)
+#     cos, sin = np.cos(angle), np.sin(angle)
+#     a, b = a * cos - b * sin, a * sin + b * cos
+#     if pairing == "halves":
+#         return np.concatenate([a, b], axis=-1)
+#     return np.stack([a, b], axis=-1).reshape(x.shape)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# In notebook [[it_speaks]] a language model calls this function 60 times for each token. The next cell keeps it in the folder `mine`,
+# beside the notebooks. The second loads it, and from here on `rotated` calls yours, or ours.
+
+# %%
+mine.keep(my_rope)
+
+# %% tags=["nbval-ignore-output"]
+rope = mine.load("rope")
+
+# %% [markdown]
 # ## 2 · One position back, at any length
 #
 # In notebook [[train_and_look]] a head had to learn to look at the letter before. With RoPE you can set such a head by hand. All keys are the
@@ -227,9 +292,7 @@ for n in (16, 128, 1024):
 
 # %% [markdown]
 # Now a head *learns* that from sequences of 32 letters: one layer, one head, 16 letters. The answer at each position is the letter
-# before. Beside RoPE stand a learned vector for each position, the sinusoids of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017), and nothing. In the model below `rotate` is `al.rope` for torch. The four trainings take
-# about 20 seconds.
+# before. In the model below `rotate` is `al.rope` for torch. The training takes about 5 seconds.
 
 # %%
 try:
@@ -240,7 +303,7 @@ try:
     _ = torch.set_num_threads(1)
     print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))
 except ImportError:
-    torch, models = None, {}
+    torch = None
     print("torch is not installed, so the cells of this section print nothing.")
     print("The numbers in its text are from a run with torch: pip install torch")
 
@@ -257,38 +320,34 @@ guess_beyond = None  # "a", "b" or "c"
 
 # %%
 if torch is not None:
-    kinds = ("RoPE", "learned", "sinusoids", "nothing")
-    models = {kind: previous_letter.trained(kind) for kind in kinds}
+    model = previous_letter.trained("RoPE")
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
-    print("share of right answers n = 32     64    128    512")
-    for kind, model in models.items():
-        shares = [previous_letter.accuracy(model, n) for n in (32, 64, 128, 512)]
-        print(f"{kind:22}", "".join(f"{share:7.2f}" for share in shares))
+    shares = {n: previous_letter.accuracy(model, n) for n in (32, 64, 128, 512)}
+    told = ", ".join(f"{share:.2f} at {n}" for n, share in shares.items())
+    print("share of right answers:", told)
 
 # %%
 predict.beyond(guess_beyond)
 
 # %% [markdown]
-# RoPE fails later than the others, and it does fail. At 512 letters 0.81 of its weight has gone farther back than 31, to distances
-# that no training step has shown. If keys farther back than 31 are blocked, this head is right again. A head that has to look
-# farther than it was trained to needs more: models slow their frequencies down and train on ([Peng et al.
-# 2023](../REFERENCES.md#peng-2023)).
+# At 512 letters 0.81 of its weight has gone farther back than 31, to distances that no training step has shown. If keys farther
+# back than 31 are blocked, this head is right again. Section 5 does more, with a real model.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32
-# (`python -m bench training` measures them). A window hardly helps the learned vectors and the sinusoids (0.09 and 0.22), since
-# for them position 400 itself is new. *Appendix* prints where the weight went. Of the head by hand: queries and keys of equal entries have a
+# (`python -m bench training` measures them, and vectors for each position, learned or the sinusoids of [Vaswani et al.
+# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512). *Appendix* prints where the weight went. Of the head by hand: queries and keys of equal entries have a
 # mean of cosines as score, times 256. One position off, the mean is 0.966, and that costs 8.7; 6 or more positions back
 # it costs at least 67.
 #
 # </details>
 
 # %% [markdown]
-# ## 3 · An attention layer of 2026
+# ## 3 · An attention layer of 2024 and 2025
 #
 # Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The cache, the window and the shared keys and
 # values come from notebook [[one_token_at_a_time]].
@@ -337,7 +396,7 @@ for at, low, right, high, to in ((0.7, 0.1, 7.3, 6.1, 6.45), (3.3, 0.5, 4.3, 2, 
 line(ax, (6, 6.1), (6, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6, height, words, LINE, new)
-title = "An attention layer of 2026: thick frames are new since 2017"
+title = "An attention layer of 2024 and 2025: thick frames are new since 2017"
 _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
@@ -367,6 +426,8 @@ def seen(n_q, n_k, window=None):  # (n_q, n_k), the queries are the last tokens
 
 # %%
 def attend(q, k, v, window=None, softcap=None, sink=None):
+    if softcap is None and sink is None:
+        return attention(q, k, v, seen(q.shape[-2], k.shape[-2], window))
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])  # (h, n_q, n_k)
     if softcap is not None:
         scores = softcap * np.tanh(scores / softcap)
@@ -385,8 +446,8 @@ class Layer:
         self.q_gain, self.k_gain, self.cache = q_gain, k_gain, None
 
     def __call__(self, x):  # (n_new, d_model), what follows the tokens so far
-        q = al.split_heads(x @ self.W["W_Q"], self.h)  # (h, n_new, d_k)
-        k, v = (al.split_heads(x @ self.W[W], self.g) for W in ("W_K", "W_V"))
+        q = split_heads(x @ self.W["W_Q"], self.h)  # (h, n_new, d_k)
+        k, v = (split_heads(x @ self.W[W], self.g) for W in ("W_K", "W_V"))
         if self.q_gain is not None:
             q, k = rms_norm(q, self.q_gain), rms_norm(k, self.k_gain)
         start = 0 if self.cache is None else self.cache[0].shape[-2]
@@ -395,12 +456,54 @@ class Layer:
             k, v = (np.concatenate(pair, axis=-2) for pair in zip(self.cache, (k, v)))
         self.cache = k, v  # (g, n, d_k) each
         k, v = (np.repeat(y, self.h // self.g, axis=0) for y in (k, v))
-        return al.merge_heads(attend(q, k, v, **self.switches)) @ self.W["W_O"]
+        return merge_heads(attend(q, k, v, **self.switches)) @ self.W["W_O"]
 
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[rotary_attention]] · A head that continues
+#
+# **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
+#
+# `my_rotary_attention(query, key, value, q_gain, k_gain)`: `query` $(..., n_q, d_k)$ holds the **last** $n_q$ of $n_k$ tokens,
+# `key` and `value` all of them, $(..., n_k, d_k)$ and $(..., n_k, d_v)$. RMS norm with gain, RoPE with halves as pairs and base
+# 10,000, causal attention. Returns $(..., n_q, d_v)$. You may use `rms_norm`, `rotated`, `al.causal_mask` and
+# `al.scaled_dot_product_attention`.
+
+
+# %%
+def my_rotary_attention(query, key, value, q_gain, k_gain):
+    return ...  # your code
+
+
+# %%
+verdict = check.rotary_attention(my_rotary_attention)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_rotary_attention(query, key, value, q_gain, k_gain):
+#     n_q, n_k = query.shape[-2], key.shape[-2]
+#     q = rotated(rms_norm(query, q_gain), start=n_k - n_q)  # the queries are the last tokens
+#     k = rotated(rms_norm(key, k_gain))
+#     mask = al.causal_mask(n_q, n_k, align="lower_right")
+#     return al.scaled_dot_product_attention(q, k, value, mask)
+# ```
+#
+# </details>
 
 # %% [markdown]
 # ## 4 · Is that the real thing?
 #
+# Which of the functions that `Layer` calls are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. `attention` serves Llama and Qwen3,
+# whose norm stands before it.
+
+# %% tags=["nbval-ignore-output"]
+names = ("rope", "split_heads", "merge_heads", "attention")
+rope, split_heads, merge_heads, attention = mine.load_all(names).values()
+
+# %% [markdown]
 # The cache holds keys that are rotated already, so `start` has to be right. A small file holds weights and 12 tokens, drawn at
 # random, and what the attention modules of `transformers` gave for them: 24 features, 4 heads of queries, 2 heads of keys and
 # values, $d_k = 8$. Llama is the bare layer with RoPE. Of each of the others one option is tried.
@@ -426,8 +529,7 @@ for name, switches in SWITCHES.items():
     print(f"{name:8} differs by {difference:.7f}{told}")
 
 # %% [markdown]
-# Equal to the sixth decimal, while the largest entry of an output is between 2.5 and 3.6. The last digits are theirs, computed in
-# float32. Writing token by token must give what all at once gives, however the tokens come in:
+# Equal to the sixth decimal, while the largest entry of an output is between 2.5 and 3.6. Writing token by token must give what all at once gives, however the tokens come in:
 
 # %%
 for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
@@ -473,8 +575,16 @@ predict.norm_order(guess_norm_order)
 # Each of these mistakes raises no error and gives the right shape. How far is the output off, as a share of its own size?
 # **Predict.** One of the seven is no mistake. Which?
 #
-# The groups are tiled, [1, 2, 1, 2] in place of [1, 1, 2, 2]; the values are rotated, too; only the queries are rotated;
-# only the keys are paired as neighbours; queries and keys both are; the base is 500,000; every position is 100 too high.
+# - **a** the groups are tiled, [1, 2, 1, 2] in place of [1, 1, 2, 2]
+# - **b** the values are rotated, too
+# - **c** only the queries are rotated
+# - **d** only the keys are paired as neighbours
+# - **e** queries and keys both are
+# - **f** the base is 500,000
+# - **g** every position is 100 too high
+
+# %%
+guess_no_mistake = None  # "a", "b", "c", "d", "e", "f" or "g"
 
 
 # %% jupyter={"source_hidden": true}
@@ -487,10 +597,10 @@ def grouped(y, group):
 
 
 def one_call(x, share=grouped, turn_q=rotated, turn_k=rotated, turn_v=lambda v: v):
-    q = al.split_heads(x @ W["W_Q"], 4)  # (4, n, d_k)
-    k, v = (al.split_heads(x @ W[name], 2) for name in ("W_K", "W_V"))  # (2, n, d_k)
+    q = split_heads(x @ W["W_Q"], 4)  # (4, n, d_k)
+    k, v = (split_heads(x @ W[name], 2) for name in ("W_K", "W_V"))  # (2, n, d_k)
     q, k, v = turn_q(q), turn_k(k), turn_v(v)
-    return al.merge_heads(attend(q, share(k, 2), share(v, 2))) @ W["W_O"]
+    return merge_heads(attend(q, share(k, 2), share(v, 2))) @ W["W_O"]
 
 
 # %% jupyter={"source_hidden": true}
@@ -528,6 +638,9 @@ print("equal to the layer:", np.abs(one_call(x) - Layer(W, 4, 2)(x)).max().round
 for name, mistake in MISTAKES.items():
     print(f"{name:28} {off(x, mistake):.2f}")
 
+# %%
+predict.no_mistake(guess_no_mistake)
+
 # %% [markdown]
 # Only distances count, so it does no harm if every position is 100 too high. All others give other numbers than the models do.
 # The wrong base costs least, 0.10. Is it harmless, then?
@@ -538,107 +651,108 @@ for n in (64, 512):
     print(f"base 500,000, {n:3d} tokens: {off(longer, MISTAKES['base 500,000']):.2f}")
 
 # %% [markdown]
-# No, the text was short: no distance is above 11. The first pair rotates by 1 radian whatever the base is, and only the second shows the
-# other base. A wrong base shows late, so test it with long texts.
+# No, the text was short: no distance is above 11. A wrong base shows late, so test it with long texts.
 #
-# ## 5 · What is not taught here
+# ## 5 · Farther than it was trained
 #
-# - **ALiBi** ([Press et al. 2021](../REFERENCES.md#press-2021)) rotates nothing. It subtracts $a\,(i - j)$ from each score, with a
-#   fixed slope $a$ for each head, so that far keys fade.
-# - **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector for each token. You
-#   write it in [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]).
-# - **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
-#   $\phi(q) \cdot \phi(k)$. All it keeps is a sum over the keys, of fixed size, and it loses the sharp choice. The *gated delta
-#   rule* ([Yang et al. 2024](../REFERENCES.md#yang-2024)) erases what the sum holds under a key before it writes there;
-#   Qwen3-Next has it in three of four layers.
-# - **Differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)) subtracts one map of weights from another.
-# - **Sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al. 2025](../REFERENCES.md#yuan-2025)) lets
-#   each query see some keys only. A window is the simplest kind.
+# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
+# Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
+# finds its tokens in the first. It is the mean over two draws of random tokens, prose and code.
+
+# %% jupyter={"source_hidden": true}
+found = smollm.recorded("farther")
+ways = {
+    name: {int(gap): np.mean(of) for gap, of in row.items()}
+    for name, row in found["loss"].items()
+}
+gaps = list(ways["as trained"])
+rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
+plot.table(["gap", *ways], rows, tint=list(ways))
+
+# %% jupyter={"source_hidden": true}
+other = {int(gap): loss for gap, loss in found["another text"].items()}
+print("as trained, another text behind the gap:", end=" ")
+print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
+
+# %% [markdown]
+# As trained, the model finds its tokens at a gap of 6,000 and loses them at 8,000. Another text behind the gap is read well up to
+# 12,000, so finding breaks before speaking does.
 #
-# ## Exercises
+# *Every pair slowed* by 4 keeps 32,768 positions within the angles that training has shown. It fails even without a gap: the angle
+# between neighbours is a quarter of the known one. *By parts* ([Peng et al. 2023](../REFERENCES.md#peng-2023)) slows
+# only the slow pairs, and *another base* slows each pair the more, the slower it is. Both find the copy at 12,000, neither at
+# 30,000. Slow only the queries, and it shows far away alone.
 #
-# NumPy only.
+# One of the heads that copy, layer 19, head 7: the weights of the second *red* on the first copy. **Try.** Where does *house*, the
+# token to copy, lose its weight?
+
+# %% jupyter={"source_hidden": true}
+rows_at = {
+    name: {int(gap): np.array([row]) for gap, row in of.items()}
+    for name, of in found["row"].items()
+}
+
+
+def row_at(gap):  # (1, n_k) each
+    return {name: of[gap] for name, of in rows_at.items()}
+
+
+layer, head = found["head"]
+labels = {"keys": found["words"], "queries": [found["words"][4]]}
+stops = {"gap": [(f"{gap:,}", gap) for gap in gaps], "still": (0, 8000, 30_000)}
+live.weights_view(row_at, **stops, **labels, label="gap in the positions")
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise [[rope]] · RoPE
+# ### Exercise [[slowed]] · Slow the slow ones
 #
-# **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
+# **Goal.** Write the frequencies *by parts*. *6 minutes, medium.*
 #
-# `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
-# rotated by $+p\, \omega_c$, as `rotate` does: the model of [[it_speaks]] was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
-# $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
-# care if you write into an array: the second feature of a pair needs the first as it was.
+# `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. A pair that
+# goes round at least 32 times in `trained` positions keeps its frequency. One that goes round at most once has it divided by
+# `factor`. Between, the share that keeps it rises evenly with the number of turns.
 
 
 # %%
-def my_rope(x, positions, base=10_000.0, pairing="halves"):
+def my_slowed(omega, factor, trained):
     return ...  # your code
 
 
 # %%
-verdict = check.rope(my_rope)
+verdict = check.slowed(my_slowed)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_rope(x, positions, base=10_000.0, pairing="halves"):
-#     d_k = x.shape[-1]
-#     a, b = x[..., 0::2], x[..., 1::2]  # (..., n, d_k / 2): neighbours
-#     if pairing == "halves":
-#         a, b = x[..., : d_k // 2], x[..., d_k // 2 :]
-#     omega = base ** (-2 * np.arange(d_k // 2) / d_k)  # (d_k / 2,)
-#     angle = np.asarray(positions)[:, None] * omega  # (n, d_k / 2)
-#     cos, sin = np.cos(angle), np.sin(angle)
-#     a, b = a * cos - b * sin, a * sin + b * cos
-#     if pairing == "halves":
-#         return np.concatenate([a, b], axis=-1)
-#     return np.stack([a, b], axis=-1).reshape(x.shape)
+# def my_slowed(omega, factor, trained):
+#     turns = trained * omega / (2 * np.pi)
+#     keep = np.clip((turns - 1) / 31, 0, 1)
+#     return omega * keep + omega / factor * (1 - keep)
 # ```
 #
 # </details>
 
 # %% [markdown]
-# In notebook [[it_speaks]] a language model speaks through this function. The next cell keeps it in the folder `mine`, beside the
-# notebooks.
+# ## 6 · What has come since
+#
+# Five lines are not in this layer. Each stands in the default configuration of a model in `transformers`
+# ([source](../REFERENCES.md#heads-of-models)):
 
 # %%
-mine.keep(my_rope)
+for line_of_it, name, setting in stored["since"]:
+    print(f"{line_of_it:29} {name:11} {setting}")
 
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[rotary_attention]] · A head that continues
+# %% [markdown]
+# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in
+# [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]); **differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)), one map
+# minus another; **sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
+# 2025](../REFERENCES.md#yuan-2025)), some keys only; **linear attention** ([Katharopoulos et al.
+# 2020](../REFERENCES.md#katharopoulos-2020), [Yang et al. 2024](../REFERENCES.md#yang-2024)), a state of fixed size.
 #
-# **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
+# ## Exercises
 #
-# `my_rotary_attention(query, key, value, q_gain, k_gain)`: `query` $(..., n_q, d_k)$ holds the **last** $n_q$ of $n_k$ tokens,
-# `key` and `value` all of them, $(..., n_k, d_k)$ and $(..., n_k, d_v)$. RMS norm with gain, RoPE with halves as pairs and base
-# 10,000, causal attention. Returns $(..., n_q, d_v)$. You may use `rms_norm`, `rotated`, `al.causal_mask` and
-# `al.scaled_dot_product_attention`.
-
-
-# %%
-def my_rotary_attention(query, key, value, q_gain, k_gain):
-    return ...  # your code
-
-
-# %%
-verdict = check.rotary_attention(my_rotary_attention)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_rotary_attention(query, key, value, q_gain, k_gain):
-#     n_q, n_k = query.shape[-2], key.shape[-2]
-#     q = rotated(rms_norm(query, q_gain), start=n_k - n_q)  # the queries are the last tokens
-#     k = rotated(rms_norm(key, k_gain))
-#     mask = al.causal_mask(n_q, n_k, align="lower_right")
-#     return al.scaled_dot_product_attention(q, k, value, mask)
-# ```
-#
-# </details>
+# NumPy only.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[look_back]] · Design a head that looks at two positions
@@ -695,12 +809,11 @@ verdict
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
     with torch.no_grad():
-        _, w = models["RoPE"](previous_letter.letters(512, 16))  # (16, 512, 512)
+        _, w = model(previous_letter.letters(512, 16))  # (16, 512, 512)
     back = torch.arange(512)[:, None] - torch.arange(512)
     far, before = back > 31, back == 1
     parts = {"position before": before, "others up to 31": ~far & ~before}
     for name, cells in {**parts, "farther": far}.items():
         print(f"weight on {name:16} {(w * cells)[:, 32:].sum(-1).mean():.2f}")
-    for kind, model in models.items():
-        share = previous_letter.accuracy(model, 512, window=32)
-        print(f"{kind:10} in a window of 32: {share:.2f}")
+    share = previous_letter.accuracy(model, 512, window=32)
+    print(f"in a window of 32: {share:.2f}")

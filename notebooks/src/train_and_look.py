@@ -20,7 +20,6 @@ from attncourse import check, mine, model_files, predict
 from attncourse.training import neighbours, train
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.watch import watch
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 
@@ -855,6 +854,8 @@ verdict
 # and gives a map only if it leads to the model's own output.
 
 # %%
+from attnlib.watch import watch
+
 with watch(inductors[2]) as seen:
     _ = inductors[2](letters[:1])
 print(seen)

@@ -137,8 +137,13 @@ window.ask = {
       const { fill, stroke } = getComputedStyle(part);
       return (part.matches("[stroke], [style*='fill:none']") ? stroke : fill).match(/[\d.]+/g).slice(0, 3).join();
     }),
-  // A tinted number and its ground.
-  tints: (cells) => cells.map((cell) => [+cell.textContent, ...getComputedStyle(cell).backgroundColor.match(/[\d.]+/g).map(Number)]),
+  // A tinted number and its ground, which lets that of the page through.
+  tints: (cells) =>
+    cells.map((cell) => {
+      const colour = (one) => getComputedStyle(one).backgroundColor.match(/[\d.]+/g).map(Number);
+      const [page, [r, g, b, share = 1]] = [colour(document.body), colour(cell)];
+      return [+cell.textContent, ...[r, g, b].map((x, i) => share * x + (1 - share) * page[i])];
+    }),
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
   // The scale of each column of a figure that has a line for itself.
   alone: (box) => {
@@ -250,6 +255,16 @@ window.ask = {
         found.push([image.clientWidth / image.naturalWidth, image.alt]);
     return found;
   },
+  // The sizes of words on a page, but for those of pictures, formulas, indices, and of verdicts, which notebooks bring.
+  sizes: () => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = {};
+    while (walker.nextNode()) {
+      const parent = walker.currentNode.parentElement, words = walker.currentNode.textContent.trim();
+      if (!words || parent.closest("svg, math, sub, sup, script, style, template, .attnlib-still, .attnlib-figure, .attnlib-reply")) continue;
+      if (parent.getClientRects().length) found[getComputedStyle(parent).fontSize] ??= words;
+    }
+    return found;
+  },
   // Views that are no column of one width: rails that differ, or controls that begin or end elsewhere than the picture.
   loose: () =>
     [...document.querySelectorAll("[data-attnlib]:has(.attnlib-control)")].filter((view) => {
@@ -268,7 +283,8 @@ window.ask = {
   clipped: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const a = svg.getBoundingClientRect();
-      const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
+      // A box is higher than its letters, and views grow by a quarter.
+      const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2.5 || b.bottom > a.bottom + 2.5;
       const drawn = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);
       const texts = drawn.filter((text) => leaves(text.getBoundingClientRect()));
       return texts.map((text) => text.textContent);
@@ -326,11 +342,12 @@ window.ask = {
   lecture: () => {
     const faults = [];
     let smallest = { size: 99 };
+    let drawn = 99;
     const { Reveal } = window;
     const range = document.createRange();
     for (const slide of Reveal.getSlides()) {
       Reveal.slide(Reveal.getIndices(slide).h, 0, 9); // with all its fragments
-      const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("header").textContent}): `;
+      const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("footer").textContent}): `;
       if (slide.querySelector("aside.notes").textContent.trim().length < 20) faults.push(`${at}has no notes`);
       const frame = slide.getBoundingClientRect();
       if (Math.abs(frame.width - innerWidth) > 2 || Math.abs(frame.height - innerHeight) > 2)
@@ -348,7 +365,8 @@ window.ask = {
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
-        if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
+        if (svg) drawn = Math.min(drawn, size);
+        else if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
       }
       faults.push(...window.ask.crammed(slide).map((fault) => at + fault));
       for (const picture of slide.querySelectorAll(".body img, .body svg")) {
@@ -361,7 +379,7 @@ window.ask = {
         if (letters < 18) faults.push(`${at}the letters of its figure are ${letters} pixels high`);
       }
     }
-    return { faults, smallest, count: Reveal.getTotalSlides() };
+    return { faults, smallest, drawn, count: Reveal.getTotalSlides() };
   },
   toItsStart: (still) => {
     for (const slider of still.querySelectorAll("input[type=range]")) {
@@ -403,7 +421,7 @@ window.ask = {
         const { fontFamily, fontSize } = getComputedStyle(text), { a, b } = text.getScreenCTM();
         canvas.font = `100px ${fontFamily}`;
         const tall = (canvas.measureText("x").actualBoundingBoxAscent / 100) * parseFloat(fontSize) * Math.hypot(a, b);
-        return [tall, text.textContent, slide.querySelector("header").textContent];
+        return [tall, text.textContent, slide.querySelector("footer").textContent];
       });
     });
     return texts.filter((text) => text[1].trim()).reduce((least, text) => (text[0] < least[0] ? text : least));

@@ -4,6 +4,7 @@ It is built here by .venv-lite, as `make book` builds it, and opened from its fi
 """
 
 import io
+import re
 import subprocess
 from itertools import pairwise
 
@@ -198,7 +199,9 @@ def test_a_result_of_the_search_shows_an_excerpt_and_leads_to_the_word(new_page,
     with served(book) as url:  # from a file a browser reads no other file
         page = new_page(1366, 768)
         page.goto(f"{url}/search.html?q=entropy")
-        page.locator("#search-results li p.context", has_text="entropy").first.wait_for()
+        found = page.locator("#search-results li p.context", has_text="entropy")
+        found.first.wait_for()
+        assert not re.search(r"[a-z][.?!][A-Z][a-z]", " ".join(found.all_inner_texts()))  # blocks have a space between
         page.locator("#search-results li > a[href*=':~:text=entropy']").first.click()
         page.wait_for_function("scrollY > 300")
 
@@ -211,7 +214,7 @@ def test_a_page_says_what_it_is_about_and_has_a_picture_for_those_who_link_to_it
     assert "$" not in told["description"] and "\\" not in told["description"]
     assert told["og:title"].lower() in page.title.text.lower() and len(page.title.text) > 10
     picture = told["og:image"][told["og:image"].index("_static") :]
-    assert (book / picture).read_bytes()[:4] == b"\x89PNG" and (name not in NAMES or name in picture)
+    assert (book / picture).read_bytes()[:4] == b"\x89PNG"
     assert (book / page.select_one("link[rel~=icon]")["href"]).exists()
     assert not page.select("summary[aria-label]")  # it would be read in place of its words
 
@@ -243,7 +246,7 @@ def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, boo
     for theme, sign in (("light", -1), ("dark", 1)):
         while body.get_attribute("data-theme") != theme:
             toggle.click()
-        cells = page.locator("td[style*=color-mix]").evaluate_all("ask.tints")
+        cells = page.locator("td[style*='background:#']").evaluate_all("ask.tints")
         bright = [sum(ground) for _, *ground in sorted(cells)]
         assert len(set(bright)) > 5 and bright == sorted(bright, key=lambda x: sign * x)
 

@@ -14,7 +14,7 @@ from attncourse import smollm
 from attnlib import live
 from attnlib.live import frames
 from attnlib.live import view as parts_of_a_view
-from tools.page import SCRIPT, STYLE
+from tools.page import SCRIPT, STYLE, tokens
 
 VIEWS = {
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
@@ -183,7 +183,7 @@ def opened(page, folder, view, script=True):
     page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
     still = f'<div data-attnlib="{frames.pack_stops(view)}">the still</div>'
     file = folder / "page.html"
-    file.write_text(f'<meta charset="utf-8"><style>{STYLE}</style>{still}<script>{SCRIPT}</script>', "utf-8")
+    file.write_text(f'<meta charset="utf-8"><style>{tokens()}{STYLE}</style>{still}<script>{SCRIPT}</script>', "utf-8")
     (prepared(page) if script else page).goto(file.as_uri())
     if script:
         page.evaluate("window.attnlib")

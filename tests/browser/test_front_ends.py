@@ -298,7 +298,7 @@ def test_parts_of_a_picture_that_are_not_sent_again_stand_in_it(front_ends, new_
     front_end, page, received = front_ends("lab"), new_page(), []
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in PARTS.split("---")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), front_end.folder / "parts.ipynb")
-    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(data)))
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(str(data))))
     front_end.open(page, "parts.ipynb")
     front_end.run_all(page)
     page.wait_for_function("ask.boxes('.attnlib-live').length === 4")
@@ -316,11 +316,11 @@ def test_parts_of_a_picture_that_are_not_sent_again_stand_in_it(front_ends, new_
             del received[:]
             page.keyboard.press("ArrowRight")
             page.wait_for_timeout(300)
-            assert any(b"data-hole" in message for message in received) and whole() == [True] * 4
+            assert any("data-hole" in message for message in received) and whole() == [True] * 4
     page.evaluate("ask.again()")
     page.wait_for_function("ask.boxes('.attnlib-live').length === 5")
     page.wait_for_timeout(2500)
-    assert page.locator("[data-hole]").count() == 0 and any(b"data-part" in message for message in received)
+    assert page.locator("[data-hole]").count() == 0 and any("data-part" in message for message in received)
 
 
 @on_page_of(("classic", find_notebook("start_here").name))

@@ -64,7 +64,7 @@ def test_every_slide_fits(new_page, tmp_path, path):
     found = page.evaluate("ask.slides()")
     assert problems == [] and found["faults"] == []
     assert page.evaluate("ask.borrowed()") == []
-    assert found["smallest"]["code"] >= 18 and found["smallest"]["prose"] >= 24
+    assert found["smallest"]["code"] >= 20 and found["smallest"]["prose"] >= 24
     revived = page.locator("[data-attnlib] .attnlib-live").count()
     assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != find_notebook("scaling").name)
     headings = [c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("#")]
@@ -100,7 +100,7 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert bool(answered(page)) == bool(called) and page.locator("text=No choice made yet").count() == 0
     assert len(page.locator("meta[name=description]").get_attribute("content")) > 40
     assert page.locator("link[rel=icon]").get_attribute("href").startswith("data:image/svg+xml")
-    answers = page.locator("details:has(.jp-OutputArea)")
+    answers = page.locator("details:has(.output)")
     assert answers.count() or path.stem == SERIES[0].name
     assert page.locator("details[open]").count() == 0
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
@@ -119,3 +119,24 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert problems == [] and stills.count()
     assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.borrowed()") == []
+    sizes = page.evaluate("ask.sizes()")
+    assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme, size):
+    """Nor when each question is answered; and it fits a phone."""
+    name = find_notebook("scaling").name
+    reading.write({name: nbformat.read(find_notebook("scaling").built, as_version=4)}, tmp_path)
+    page = prepared(new_page(*size))
+    page.emulate_media(color_scheme=scheme)
+    page.goto((tmp_path / f"{name}.html").as_uri())
+    page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+    for option in (":first-child", ":nth-last-child(2)"):
+        page.locator(f".attnlib-asked [role=radio]{option}").evaluate_all("all => all.forEach((one) => one.click())")
+        page.wait_for_timeout(300)
+        assert serious(page) == [] and page.evaluate("ask.fitsAcross()")
+    right, wrong = (page.locator(f".attnlib-{kind}").first for kind in ("yes", "no"))
+    seen = [one.evaluate("one => getComputedStyle(one, '::after').content[1]") for one in (right, wrong)]
+    assert seen == ["✓", "✗"]

@@ -97,6 +97,7 @@ LEARNERS = {
         "powers of 2": ("powers_of_two", POWERS_OF_2 @ [[2, 0], [0, 1], [-2, 0], [0, 0]], "pale"),
         "d_in": ("scale_by_embed_dim", [0.5975, 0.0698], "width of the tokens"),
         "no exp": ("no_exponential", [0.4, 0], "without exp"),
+        "no softmax": ("no_softmax", [2.309, 0], "scores are used as weights"),
         "two digits": (None, [0.88, 0.04], "give more digits", "four"),
         "exp(0) = 0": ("exp_of_zero", [0.918, 0], "exp(0) were 0"),
         "all for Anna": ("argmax_instead_of_softmax", [2, 0], "largest score"),

@@ -168,7 +168,36 @@ def handed_to_attention(q, c, W_UK, W_UV, m=None):
     return al.scaled_dot_product_attention(inside, c, c, m) @ W_UV
 
 
+EVERY = set(range(1, 31))
+
+
+def missed_most(lost, at_most=5, end=-1):
+    """Return the layers, from 1, with the largest losses, or with the smallest."""
+    ranked = sorted(EVERY, key=lost)
+    return ranked[-at_most:] if end < 0 else ranked[:at_most]
+
+
+def add_the_best(narrowed, at_most=5):
+    kept = set()
+    while len(kept) < at_most:
+        kept.add(min(EVERY - kept, key=lambda i: narrowed(EVERY - kept - {i})[1]))
+    return kept
+
+
+def narrow_the_cheapest(narrowed, at_most=5):
+    gone = []
+    while len(gone) < 30 - at_most:
+        gone.append(min(EVERY - {*gone}, key=lambda i: narrowed([*gone, i])[1]))
+    return tuple(EVERY - {*gone})
+
+
+def by_argsort(narrowed, at_most=5, judge=1, first=1):
+    lost = np.array([narrowed([i])[judge] for i in range(1, 31)])
+    return np.argsort(-lost)[:at_most] + first
+
+
 RIGHT = {
+    "layers": [by_argsort, add_the_best, narrow_the_cheapest, lambda n, m=5: missed_most(lambda i: n([i])[1], m)],
     "rounded": [rounding(), slice_by_slice, in_torch, ours],
     "in_groups": [groups(), by_reshape, by_split],
     "best_keys": [best(), renormalised, by_partition, by_topk],
@@ -176,6 +205,23 @@ RIGHT = {
 }
 
 WRONG = {
+    "layers": {
+        "judged_by_the_next_word": [
+            lambda n, m=5: by_argsort(n, m, judge=0),
+            lambda n, m=5: missed_most(lambda i: n([i])[0], m),
+        ],
+        "spread_evenly": [lambda n, m=5: [6, 12, 18, 24, 30], lambda n, m=5: range(1, 31, 6)],
+        "first_layers": [lambda n, m=5: [1, 2, 3, 4, 5], lambda n, m=5: list(range(1, m + 1))],
+        "largest_sinks": [lambda n, m=5: [19, 21, 24, 25, 27]],
+        "least_missed": [lambda n, m=5: missed_most(lambda i: n([i])[1], m, end=1)],
+        "layers_from_zero": [lambda n, m=5: by_argsort(n, m, first=0)],
+        None: [
+            lambda n, m=5: missed_most(lambda i: sum(n([i])), m),  # both losses, added
+            lambda n, m=5: [*EVERY],
+            lambda n, m=5: [18],
+            lambda n, m=5: EVERY - {*by_argsort(n, m)},  # those to narrow
+        ],
+    },
     "rounded": {
         "one_scale_for_all": [rounding("x.min()", "x.max()")],
         "scale_along_other_axis": [rounding("x.min(-3 - axis, keepdims=True)", "x.max(-3 - axis, keepdims=True)")],

@@ -5,10 +5,17 @@ import torch
 from answers import ATTENTIONS, added, by_where, finite_fill_with_dead_rows, log_sum_exp, right, student
 
 import attnlib as al
+from attncourse.lessons.vectorized import stable_softmax
 
 
 def masked_softmax(fill=-np.inf, softmax=al.softmax, mask=lambda m: m):
     return lambda s, m=None: softmax(s if m is None else np.where(mask(m), s, fill))
+
+
+def blocked_in_place(s, m=None):
+    if m is not None:
+        s[~m] = -np.inf
+    return al.softmax(s)
 
 
 def far_first():
@@ -257,6 +264,14 @@ LEARNERS = {
         ),
     },
     "masked_softmax": {
+        "None, with the softmax of 2.1": (
+            "no_mask_blocks_all",
+            lambda s, m=None: stable_softmax(np.where(m, s, -np.inf)),
+            "None counts as False",
+        ),
+        "-100": ("finite_fill", masked_softmax(-100)),
+        "no row without keys": ("nan_on_fully_masked", masked_softmax(softmax=stable_softmax)),
+        "in place": ("mutates_input", blocked_in_place, "Fix: work on a copy", "does something else"),
         "fill 1e-9, 5.3": ("mask_multiplies_scores", masked_softmax(1e-9), "behaves as if"),
         "masked after exp": (
             "unstable_softmax",

@@ -238,6 +238,12 @@ LEARNERS = {
             "raises",
         ),
         "backwards": ("rearranged", lambda x, h: np.swapaxes(x.reshape(*x.shape[:-1], h, -1), -2, -3)[..., ::-1, :, :]),
+        "a bare reshape of one": ("split_without_transpose", lambda x, h: x.reshape(h, len(x), -1)),
+        "the same, with sizes": (
+            "split_without_transpose",
+            lambda x, h: x.reshape(h, x.shape[-2], x.shape[-1] // h),
+            "pieces of different tokens",
+        ),
         "stacked": ("wrong_batch_axis", lambda x, h: np.stack(np.split(x, h, axis=-1))),
         "only batches": (
             "fixed_number_of_axes",
@@ -258,6 +264,8 @@ LEARNERS = {
             "pieces of different tokens",
         ),
         "the mean of the heads": ("heads_averaged", lambda x: x.mean(-3), "side by side"),
+        "concatenated": ("wrong_batch_axis", lambda x: np.concatenate(x, axis=-1)),
+        "one sequence": ("wrong_batch_axis", lambda x: np.swapaxes(x, 0, 1).reshape(x.shape[1], -1)),
     },
     "multi_head_attention": {
         "no head axis": ("mask_without_head_axis", multi_head(mask="m"), "head axis", "counts axes"),

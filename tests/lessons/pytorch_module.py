@@ -90,8 +90,19 @@ DESIGNS = {
     },
 }
 
+
+class OfABatch(SelfAttention):
+    """Written for (b, n, d_in) alone."""
+
+    def forward(self, x):
+        scores = torch.bmm(self.W_Q(x), self.W_K(x).transpose(1, 2)) / self.W_Q.out_features**0.5
+        weights = torch.softmax(scores, -1)
+        return torch.bmm(weights, self.W_V(x)), weights
+
+
 LEARNERS = {
     "SelfAttention": {
+        "only batches": ("fixed_number_of_axes", OfABatch, "Dimension out of range"),
         "d_k**1/2": (
             "half_for_root",
             type("S", (SelfAttention,), {"scale": lambda self, s: s / (self.W_Q.out_features**1 / 2)}),
@@ -121,6 +132,7 @@ LEARNERS = {
             "every head you add",
         ),
     },
+    "alphabet_scores": {"words": (None, ["8", "0"], "real numbers are expected")},
     "other_head": {
         "a letter": (None, "h", "the number that belongs to this letter", "without quotes"),
     },

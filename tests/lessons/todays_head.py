@@ -182,13 +182,57 @@ def key_turned_forwards(d_k, near, far):
     return np.stack([query, halves(query[None], near)[0] + halves(query[None], far)[0]])
 
 
+def slowed(
+    turns="trained * omega / (2 * np.pi)", few="1", many="32", mixed="omega * keep + omega / factor * (1 - keep)"
+):
+    """Return the frequencies by parts from the lines a student would write."""
+
+    def answer(omega, factor, trained):
+        names = {"np": np, "omega": omega, "factor": factor, "trained": trained}
+        names["turns"] = eval(turns, names)
+        low, high = eval(few, names), eval(many, names)
+        names["keep"] = np.clip((names["turns"] - low) / (high - low), 0, 1)
+        return eval(mixed, names)
+
+    return answer
+
+
+def slowed_by_interpolation(omega, factor, trained):
+    keep = np.interp(trained / (2 * np.pi / omega), [1, 32], [0, 1])
+    return omega / factor + keep * (omega - omega / factor)
+
+
+def slowed_in_torch(omega, factor, trained):
+    omega = torch.as_tensor(omega)
+    keep = ((trained * omega / (2 * torch.pi) - 1) / 31).clamp(0, 1)
+    return torch.lerp(omega / factor, omega, keep).numpy()
+
+
+def slowed_pair_by_pair(omega, factor, trained):
+    out = []
+    for one in omega:
+        turns = trained * one / (2 * np.pi)
+        keep = 1 if turns >= 32 else 0 if turns <= 1 else (turns - 1) / 31
+        out.append(one * (keep + (1 - keep) / factor))
+    return np.array(out)
+
+
 RIGHT = {
+    "slowed": [slowed(), slowed_by_interpolation, slowed_in_torch, slowed_pair_by_pair],
     "rope": [by_complex_numbers, by_matrices, in_torch, rope(), al.rope, rotated_half(one_after_another, side_by_side)],
     "rotary_attention": [head(), head_by_the_whole_sequence, head_in_torch],
     "look_back": [look_back(), alternating, key_turned_forwards, look_back(20.0)],
 }
 
 WRONG = {
+    "slowed": {
+        "every_pair_slowed": [slowed(mixed="omega / factor"), slowed(few="1e8", many="2e8")],
+        "wrong_end_slowed": [slowed(mixed="omega * (1 - keep) + omega / factor * keep")],
+        "radians_for_turns": [slowed("trained * omega"), slowed("trained * omega", "1.0", "32.0")],
+        "turns_of_the_new_length": [slowed("trained * factor * omega / (2 * np.pi)")],
+        "nearly_right": [slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)")],
+        None: [slowed(mixed="omega * keep + omega * factor * (1 - keep)")],
+    },
     "rope": {
         "pairings_mixed": [
             rope(halves='pairing == "neighbours"', back='pairing == "neighbours"'),

@@ -121,6 +121,12 @@ DESIGNS = {
     },
 }
 
+
+def from_the_front(q, k, v):
+    scaled = q @ k.T / np.sqrt(k.shape[1])
+    return np.exp(scaled) / np.exp(scaled).sum(axis=1, keepdims=True) @ v
+
+
 LEARNERS = {
     "softmax": {
         "logarithms": ("function_of_result", lambda x, axis=-1: np.log(sm(x, axis))),
@@ -152,6 +158,7 @@ LEARNERS = {
             lambda x, axis=-1: (e := np.exp(x - x.max(axis=axis))) / e.sum(axis=axis),
         ),
         "exp": ("exp_not_divided", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
+        "the argument alone": ("no_softmax", lambda x, axis=-1: x - x.max(axis=axis, keepdims=True)),
     },
     "attention_scores": {
         "scores and their transpose": ("too_many_returned", lambda q, k: (q @ k.mT, k @ q.mT), "return only what"),
@@ -181,6 +188,7 @@ LEARNERS = {
     },
     "scaled_dot_product_attention": {
         "mean over the keys": ("factor", lambda q, k, v: right(q, k, v) / k.shape[-2]),
+        "counted from the front": ("wrong_batch_axis", from_the_front, "turns all of them round"),
         "one number": ("axis_added_up", lambda q, k, v: right(q, k, v).sum(-1)),
         "random": ("another_each_time", lambda q, k, v: right(q, k, v) + np.random.default_rng().normal(size=2)),
         "the values cubed": ("another_output", lambda q, k, v: right(q, k, v**3)),

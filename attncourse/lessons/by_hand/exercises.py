@@ -73,7 +73,7 @@ EXERCISES = (
         (
             "Take math.exp of each score.",
             "Add the four up, and divide each by that sum.",
-            "exp(5) = 148.4132, exp(0) = 1, exp(3) = 20.0855 and exp(2) = 7.3891. Give four decimals.",
+            "exp(5) = 148.4132, exp(0) = 1, exp(3) = 20.0855 and exp(2) = 7.3891. Give three decimals.",
         ),
         right=raw.weights[she],
         slips={
@@ -122,6 +122,7 @@ EXERCISES = (
             "scale_after_softmax": [raw.output[she] / math.sqrt(3)],
             "rounded_weights": [scaled.weights[she].round(digits) @ v for digits in (1, 2)],
             "keys_for_values": [scaled.weights[she] @ k],
+            "no_softmax": [s[she] @ v for s in (scaled.scaled_scores, raw.scores)],
             "no_exponential": [raw.scores[she] / raw.scores[she].sum() @ v],  # scaled ones give the same shares
             "weights_returned": [scaled.weights[she]],
             "turned_round": [scaled.output[she, ::-1]],

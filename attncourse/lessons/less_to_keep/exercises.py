@@ -4,7 +4,7 @@ import numpy as np
 
 from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, MemoryBounded, step_options
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
-from .ways import Best, Groups, Latent, Rounded
+from .ways import Best, Groups, Latent, Layers, Rounded, judge_layers
 
 
 def _arrays_to_round():
@@ -63,6 +63,29 @@ def _best_probes():
         Probe(SINGLE, (*single(*arrays(6, 6, 2)), causal, 3)),
         Probe(DEAD, (*one, dead(MASK), 2)),
         Probe(HUGE, (3e3 * one[0], *one[1:], None, 2), 5e-3),
+    )
+
+
+def _models():
+    """Return models in which some layers find something again, and others are dear to the next word."""
+    rng = np.random.default_rng(16)
+
+    def model(finding, dear):
+        lost, words = 0.02 * rng.random((2, 31))  # by the number of a layer: a share of what is found, and nats
+        lost[finding], words[dear] = (0.7, 0.6, 0.5, 0.4, 0.3), 0.1 + 0.01 * np.array(dear)
+
+        def judge(layers):
+            layers = sorted({int(i) for i in layers})
+            return 3.3 + float(words[layers].sum()), 3.2 - 3 * float(np.prod(1 - lost[layers]))
+
+        return judge
+
+    late, early = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26]), model([11, 4, 7, 13, 28], [2, 14, 16, 20, 29])
+    return (
+        Probe("a model in which layers 9 to 23 find", (late, 5)),
+        Probe("a model in which layers 4 to 28 find", (early, 5)),
+        Probe("at most 2 layers", (late, 2)),
+        Probe("at most 8 layers", (early, 8)),
     )
 
 
@@ -131,6 +154,20 @@ EXERCISES = (
         ),
         probes=_best_probes(),
         **step_options("output", "q k v mask best", of=Best, axes=OUTPUT_AXES),
+    ),
+    Function(
+        "layers",
+        "layers(narrowed, at_most=5) -> list of at most 5 layers, counted from 1 to 30. `narrowed(layers)` returns two "
+        "losses: on the next word, and on what is found again, if these layers see 16 tokens and the first alone. "
+        "Return those that keep the whole text, so that finding suffers least if all others are narrowed.",
+        (
+            "Ask what each layer is worth: what does narrowed([layer]) say if it alone is narrowed?",
+            "It says two things. Which of them tells what is found?",
+            "If lost(layer) returns narrowed([layer])[1], sorted(range(1, 31), key=lost) ends with the dearest.",
+        ),
+        probes=_models(),
+        **step_options("kept_whole", "narrowed at_most", of=Layers),
+        judge=judge_layers,
     ),
     MemoryBounded(
         "latent_attention",

@@ -7,6 +7,8 @@ from attnlib.rounding import rounded
 
 from ...mistakes.mistake import Mistake
 
+SINKS = (24, 25, 21, 27, 19)  # layers of the model of It speaks with most weight on the first token, on Alice
+
 
 def _by_argsort(scores, best, order):
     """Return which keys are kept where exactly `best` may stay, of ties the first or the last ones."""
@@ -229,6 +231,54 @@ MISTAKES = (
         hint="Which score has a key that gets no weight?",
         then="-inf, as behind a mask.",
         variants=tuple({"best_weights": lambda s, blocked=b: _others_zero(s, blocked)} for b in (True, False)),
+    ),
+    Mistake(
+        "judged_by_the_next_word",
+        behaves_as_if="layers were ranked by the loss on the next word",
+        symptom="The next word hardly needs what stands far back, so this ranking does not see who finds it.",
+        hint="narrowed(layers) returns two numbers. Which one do you rank by?",
+        then="By the second, the loss on what is found again: narrowed([layer])[1].",
+        variants=({"judge": lambda s: 0},),
+    ),
+    Mistake(
+        "spread_evenly",
+        behaves_as_if="every sixth layer kept the whole text",
+        symptom="Models that learn with it are built so. This one has learned without, and finds where it finds.",
+        hint="Does your choice change if `narrowed` says something else?",
+        then="It should: rank the layers by what narrowed([layer]) says of each.",
+        variants=tuple({"kept_whole": lambda s, first=first: range(first, 31, 6)} for first in (6, 1, 5)),
+    ),
+    Mistake(
+        "first_layers",
+        behaves_as_if="the first layers kept the whole text",
+        symptom="What is found again is mostly found further up.",
+        hint="Does your choice change if `narrowed` says something else?",
+        then="It should: rank the layers by what narrowed([layer]) says of each.",
+        variants=({"kept_whole": lambda s: range(1, s.at_most + 1)}, {"kept_whole": lambda s: range(1, 6)}),
+    ),
+    Mistake(
+        "largest_sinks",
+        behaves_as_if="the layers that put most weight on the first token kept the whole text",
+        symptom="Heads that find something park there while they wait, but others park there, too.",
+        hint="What does a layer lose that looks at the first token, if it may always see the first token?",
+        then="Nothing. Ask narrowed([layer]) what each layer loses.",
+        variants=({"kept_whole": lambda s: SINKS[: s.at_most]}, {"kept_whole": lambda s: SINKS}),
+    ),
+    Mistake(
+        "least_missed",
+        behaves_as_if="the layers that are missed least kept the whole text",
+        symptom="A low loss with a layer narrowed says that it needs no more.",
+        hint="narrowed([layer])[1] is a loss. Is a layer with a large one needed, or not?",
+        then="It is needed: take the layers with the largest losses.",
+        variants=({"ranked": lambda s: 1 + np.argsort(s.lost, kind="stable")},),
+    ),
+    Mistake(
+        "layers_from_zero",
+        behaves_as_if="layers were counted from 0",
+        symptom="Position 0 of an array belongs to layer 1.",
+        hint="Which layer stands at position 0 of your list of losses?",
+        then="Layer 1: add 1 to what np.argsort gives.",
+        variants=({"ranked": lambda s: np.argsort(-s.lost, kind="stable")},),
     ),
     Mistake(
         "scale_of_the_latent",

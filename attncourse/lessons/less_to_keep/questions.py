@@ -3,6 +3,11 @@
 from ...engine.questions import Question
 
 QUESTIONS = (
+    Question("window_finds", right="c", tempting="a").because(
+        a="It hardly loses on Alice because Alice hardly asks for what stands far back. A code is nowhere else.",
+        b="What lies outside the window is gone, in all layers: none is found.",
+        c="Each code stands more than 64 tokens back, and keys in 4 bits find most of them for as many bytes.",
+    ),
     Question("shared_by_all_keys", right="c", tempting="a").because(
         a="Large is not yet useful. What all keys share adds the same number to each score of a row.",
         b="Nothing of it is seen: the loss is the same to four digits.",
@@ -12,6 +17,11 @@ QUESTIONS = (
         a="The stripes are features that are large, or far from 0, in every token. A scale of its own fits each.",
         b="In 3 and 2 bits a scale for each feature makes values worse on all three texts.",
         c="Values have hardly any stripes. In 3 bits a scale for each feature costs them on all three texts.",
+    ),
+    Question("three_narrowed", right="c", tempting="a").because(
+        a="Without what these three see, none is found. Narrow layer 19 alone, and 5 % are.",
+        b="Not even that: none. Narrow layer 19 alone, and 5 % are found.",
+        c="Three of thirty undo it, most of all layer 19, and Alice hardly costs more.",
     ),
     Question("whose_directions", right="b", tempting="c").because(
         a="They are not the same: a matrix may stretch directions into which no token ever points.",

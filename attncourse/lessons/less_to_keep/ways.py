@@ -6,6 +6,8 @@ import numpy as np
 
 from attnlib.rounding import rounded
 
+from ...engine.compare import RIGHT
+from ...engine.run import Unfit, numbers
 from ...engine.steps import Steps, swap
 
 
@@ -81,3 +83,27 @@ class Latent(Steps):
     mixed = cached_property(lambda s: s.weights @ s.latent)  # (..., n_q, r)
     out = cached_property(lambda s: s.W_UV)
     output = cached_property(lambda s: s.mixed @ s.out)
+
+
+class Layers(Steps):
+    judge = 1  # 0: the next word, 1: what is found
+    lost = cached_property(lambda s: np.array([s.narrowed([i])[s.judge] for i in range(1, 31)]))
+    ranked = cached_property(lambda s: 1 + np.argsort(-s.lost, kind="stable"))
+    kept_whole = cached_property(lambda s: s.ranked[: s.at_most])
+
+
+def judge_layers(result, narrowed, at_most=5):
+    """Say which layers keep the whole text, and what both judges say if all others are narrowed."""
+    every, kept = set(range(1, 31)), set(numbers(sorted(result)).ravel())
+    if not all(number % 1 == 0 for number in kept):
+        raise Unfit("Your function must return a list of layers, whole numbers from 1 to 30. Fix: [1, 2], say.")
+    if len(kept) > at_most:
+        return None, f"You keep the whole text in {len(kept)} layers, and at most {at_most} may."
+    told = f"You keep the whole text in {', '.join(f'{i:.0f}' for i in sorted(kept)) or 'no layer'}."
+    if not kept <= every:
+        return None, f"{told} Layers are counted from 1 to 30."
+    best = Layers(narrowed=narrowed, at_most=at_most).kept_whole.tolist()
+    (word, found), (_, least) = (narrowed(every - {*chosen}) for chosen in (kept, best))
+    if found <= least + 1e-9:
+        return RIGHT, ""
+    return None, f"{told} The next word then costs {word:.2f}, what is found {found:.2f}, and {least:.2f} can be had."

@@ -7,8 +7,8 @@ import numpy as np
 from attnlib import masks
 
 from ...engine.steps import Steps
-from ...mistakes.mistake import Mistake
-from ...mistakes.weights import CAUSAL_ADDED, FUTURE_ONLY, triangle
+from ...mistakes.mistake import Mistake, weights_by
+from ...mistakes.weights import CAUSAL_ADDED, FUTURE_ONLY, exp_over_sum, triangle
 from .design import FEW
 
 
@@ -16,6 +16,10 @@ class MaskSteps(Steps):
     causal = cached_property(lambda s: masks.causal_mask(s.n_q, s.n_k, align="lower_right"))
     padding = cached_property(lambda s: masks.padding_mask(s.lengths, s.n_k))
 
+
+_BLOCKED_WITHOUT_MASK = {
+    "masked_scores": lambda s: np.where(False if s.mask is None else s.allowed, s.scaled_scores, s.fill)
+}
 
 MISTAKES = (
     CAUSAL_ADDED,
@@ -126,7 +130,8 @@ MISTAKES = (
         hint="What does your code do where attn_mask is None?",
         then="Ask first whether attn_mask is None. Without a mask the scores stay as they are.",
         variants=(
-            {"masked_scores": lambda s: np.where(False if s.mask is None else s.allowed, s.scaled_scores, s.fill)},
+            _BLOCKED_WITHOUT_MASK,
+            _BLOCKED_WITHOUT_MASK | weights_by(lambda x, axis: exp_over_sum(x, axis, x.max(axis, keepdims=True))),
         ),
     ),
     Mistake(

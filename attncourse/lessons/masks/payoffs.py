@@ -6,7 +6,7 @@ from attnlib.examples import SENTENCE, WORDS
 from attnlib.masks import causal_mask
 
 from ...engine.describe import Payoff
-from ...engine.pictures import bar, heatmap, table
+from ...engine.pictures import bar, beside, heatmap, table
 from .design import TOKENS
 
 Q, K, V = SENTENCE.project()
@@ -61,7 +61,7 @@ def two_looks(masks):
     drawn = [
         draw_mask(mask, range(TOKENS), range(TOKENS), path) for mask, path in zip((first, second), paths, strict=True)
     ]
-    return f"<div>layer 1</div>{drawn[0]}<div>layer 2</div>{drawn[1]}"
+    return beside(*(f"layer {i}{one}" for i, one in enumerate(drawn, 1)))
 
 
 PAYOFFS = {
@@ -82,7 +82,7 @@ PAYOFFS = {
         "Next: keep it, and poke it yourself.",
     ),
     "sparse_masks": Payoff(
-        "Every token reaches the last one, with at most three looks each.",
+        "Every token reaches the last one, with at most three looks each. Dark are the looks that bring it there.",
         two_looks,
         "Next: texts of several lengths.",
     ),

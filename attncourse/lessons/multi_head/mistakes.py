@@ -131,6 +131,8 @@ MISTAKES = (
         variants=(
             {"split": _split_without_swap(straight=True)},
             {"split": _split_without_swap(straight=False)},
+            {"split": lambda s: lambda x: x.reshape(s.num_heads, len(x), -1)},  # of one sequence alone
+            {"split": lambda s: lambda x: x.reshape(s.num_heads, x.shape[-2], x.shape[-1] // s.num_heads)},
             {"split": _split_without_swap(straight=False), "merge": lambda s: flatten_last},
             {"split": _split_without_swap(straight=True), "merge": lambda s: _merge_straight},
         ),

@@ -6,7 +6,7 @@ from attnlib.colours import VALUE
 from attnlib.examples import OUTPUT_FEATURES, TWO_HEADS, WORDS
 
 from ...engine.describe import Payoff
-from ...engine.pictures import chip, heatmap, table
+from ...engine.pictures import beside, chip, heatmap, table
 from .exercises import multi_head_probes
 from .two_jobs import job_maps
 
@@ -15,13 +15,6 @@ HEADS = [NUMBERED[:, :3], NUMBERED[:, 3:]]
 SAW = WORDS.index("saw")
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 TRAINED = multi_head_probes("MultiHeadAttention", same_width=True)[-1].args  # asks which matrices a gradient reaches
-
-
-def beside(*pictures):
-    """Return pictures beside each other, below each other where there is no room."""
-    return (
-        f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{"".join(f"<div>{one}</div>" for one in pictures)}</div>'
-    )
 
 
 def numbers(array, columns):

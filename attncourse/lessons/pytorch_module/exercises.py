@@ -126,9 +126,9 @@ EXERCISES = (
     Module(
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
-        "W_V (d_in -> d_v), with bias=False; forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class. The gradient of the output must reach all three. Masks come in 'masks': a forward that "
-        "takes one as well is as good.",
+        "W_V (d_in -> d_v), with bias=False; forward(x), of x (..., n, d_in) -> (output, weights), (..., n, d_v) and "
+        "(..., n, n). Hand in the class. The gradient of the output must reach all three. Masks come in 'masks': a "
+        "forward that takes one as well is as good.",
         (
             "`__init__` calls super().__init__() and makes three layers; `forward` calls each of them on x.",
             *ATTENTION_HINTS,

@@ -41,7 +41,7 @@ PAYOFFS = {
         "Next: keep it. In section 5 it learns to find Anna.",
     ),
     "alphabet_scores": Payoff(
-        "A letter and itself score 8, any other pair about 0: each letter finds its own slot.",
+        "A letter and itself score about 8, any other pair about 0: each letter finds its own slot.",
         two_cells,
         "Next: what a key is, and what a value carries.",
     ),

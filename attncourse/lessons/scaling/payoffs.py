@@ -29,7 +29,7 @@ def keys_in_play(entropy):
     """Draw three rows of weights, each with its count of keys in play by the reader's entropy."""
     weights = softmax(np.array([[lead, *[0.0] * 9] for lead in LEADS]))
     counts = np.exp(entropy(weights))
-    return heatmap(weights, [f"{count:.2f} in play" for count in counts], range(10))
+    return heatmap(weights[:, :2], [f"{count:.2f} in play" for count in counts], ["key 0", "each of nine others"])
 
 
 def variances_by_size(my_scores):
@@ -52,12 +52,12 @@ PAYOFFS = {
         "Next: what softmax makes of large scores.",
     ),
     "entropy": Payoff(
-        "A row with all weight on one key counts 1, ten equal weights count 10.",
+        "Keys in play, e to the power of your H: 1 where one key has all weight, 10 where ten have the same.",
         keys_in_play,
         "Next: is a sharp row bad?",
     ),
     "scores_in_range": Payoff(
-        "Small and large tokens in one call, and the variance stays near 1. That is what QK-norm is for.",
+        "Small and large tokens in one call, and the variance stays near 1. Some models do so: it is called QK-norm.",
         variances_by_size,
         "Next: what if you divide by more than the root?",
     ),

@@ -1,7 +1,8 @@
 """Today's head: positions by rotation, normed queries and keys."""
 
 from .exercises import EXERCISES
-from .mistakes import MISTAKES
+from .mistakes import MISTAKES, slow_by_parts
+from .payoffs import PAYOFFS
 from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "slow_by_parts"]

@@ -3,12 +3,13 @@
 import numpy as np
 
 from attnlib.core import softmax
+from attnlib.rotary import frequencies
 
 from ...engine.compare import RIGHT
 from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept, step_options
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.run import Unfit
-from .mistakes import BASE, HeadSteps, Looking, rotate
+from .mistakes import BASE, HeadSteps, Looking, Slowing, rotate
 
 LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
@@ -123,6 +124,26 @@ EXERCISES = (
         result=lambda s: s.output,
         axes=OUTPUT_AXES,
         steps=HeadSteps,
+    ),
+    Function(
+        "slowed",
+        "slowed(omega, factor, trained) -> (d_k / 2,): frequencies for texts `factor` times as long as the `trained` "
+        "positions. A pair of 32 turns or more in `trained` positions keeps its frequency, one of 1 turn or fewer has "
+        "it divided by `factor`; between, the share that is kept rises evenly with the turns.",
+        (
+            "Three lines: turns, the share that is kept, and the mixture. A turn has 2 pi radians.",
+            "The share is 0 at 1 turn and 1 at 32: keep = np.clip((turns - 1) / 31, 0, 1).",
+            "The mixture: omega * keep + omega / factor * (1 - keep).",
+        ),
+        probes=tuple(
+            Probe(name, (frequencies(d_k, base), factor, trained), 1e-6)
+            for name, d_k, base, factor, trained in (
+                ("SmolLM2: d_k = 64, 8,192 positions", 64, 100_000.0, 4.0, 8192),
+                ("d_k = 128, base 500,000", 128, 500_000.0, 8.0, 8192),
+                ("d_k = 64, base 10,000, 2,048 positions", 64, BASE, 2.0, 2048),
+            )
+        ),
+        **step_options("slowed", "omega factor trained", of=Slowing),
     ),
     Function(
         "look_back",

@@ -131,6 +131,18 @@ class Looking(HeadSteps):
         return _looking(self.d_k, (self.near, self.far))
 
 
+def slow_by_parts(omega, factor, trained, turns=None):
+    """Slow pairs by parts: by `factor` those of at most 1 turn in `trained` positions, from 32 on none (Peng 2023)."""
+    turns = trained * omega / (2 * np.pi) if turns is None else turns
+    keep = np.clip((turns - 1) / 31, 0, 1)
+    return omega * keep + omega / factor * (1 - keep)
+
+
+class Slowing(HeadSteps):
+    turns = cached_property(lambda s: s.trained * s.omega / (2 * np.pi))
+    slowed = cached_property(lambda s: slow_by_parts(s.omega, s.factor, s.trained, s.turns))
+
+
 MISTAKES = (
     Mistake(
         "rotation_forgotten",
@@ -427,5 +439,37 @@ MISTAKES = (
         hint="What makes all scores larger by one factor?",
         then="Multiply the query by a number above 1.",
         variants=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
+    ),
+    Mistake(
+        "every_pair_slowed",
+        behaves_as_if="every pair is slowed, the fast ones, too",
+        symptom="Neighbours then look nearer than they are: the copy is not found even without a gap.",
+        hint="The first pair goes round 1,300 times in 8,192 positions. Which angle would be new to it farther away?",
+        then="None. Keep pairs of 32 turns or more as they are.",
+        variants=({"slowed": lambda s: s.omega / s.factor},),
+    ),
+    Mistake(
+        "wrong_end_slowed",
+        behaves_as_if="the fast pairs are slowed and the slow ones kept",
+        symptom="The model loses the distances that it knows, and still meets angles that it does not.",
+        hint="Print your result divided by the frequencies. Is the first entry 1, or the last?",
+        then="The first should be 1, the last 1 / factor: exchange keep and 1 - keep.",
+        variants=({"slowed": lambda s: s.omega + s.omega / s.factor - slow_by_parts(s.omega, s.factor, s.trained)},),
+    ),
+    Mistake(
+        "radians_for_turns",
+        behaves_as_if="radians are counted, where turns are asked for",
+        symptom="Pairs that have never finished a turn are kept as fast as they were.",
+        hint="How many radians has one turn?",
+        then="2 pi: turns = trained * frequencies / (2 * np.pi).",
+        variants=({"turns": lambda s: s.trained * s.omega},),
+    ),
+    Mistake(
+        "turns_of_the_new_length",
+        behaves_as_if="turns are counted in the longer text, where the model was trained on the shorter one",
+        symptom="A pair counts as known for turns that training never showed.",
+        hint="In which text has the model seen its angles?",
+        then="In one of `trained` positions: leave `factor` out of the turns.",
+        variants=({"turns": lambda s: s.trained * s.factor * s.omega / (2 * np.pi)},),
     ),
 )

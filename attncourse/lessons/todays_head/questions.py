@@ -14,6 +14,15 @@ QUESTIONS = (
         c="That happens to the learned vectors and the sinusoids. "
         "A distance up to 31 is the same at position 50 as at 20.",
     ),
+    Question("no_mistake", right="g", tempting="e").because(
+        a="Heads 2 and 3 then read keys of the other's group.",
+        b="The output then depends on where the text begins.",
+        c="A score then depends on where the query stands, not on the distance.",
+        d="Queries and keys then rotate different features together.",
+        e="Scores still depend on the distance alone, but weights fit one way to pair, and these were made for halves.",
+        f="Only the first pair is as fast as before. In a short text that shows little.",
+        g="For given queries and keys only the distance counts, and that has stayed.",
+    ),
     Question("norm_order", right="a", tempting="b").because(
         a="A rotation keeps the length of a vector, so the norm may come before or after. A gain stretches features, "
         "and two features of one pair by different amounts.",

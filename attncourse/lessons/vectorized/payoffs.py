@@ -49,12 +49,12 @@ PAYOFFS = {
         "Next: all scores in one product, also of a batch.",
     ),
     "attention_scores": Payoff(
-        "Sixteen dot products in one line. Row *she* is the one from [[scores_of_she]]: 5, 0, 3, 2.",
+        "Sixteen dot products. Row *she* is the one from [[scores_of_she]]: 5, 0, 3, 2.",
         scores_of_all,
         "Next: the whole formula, from a blank function.",
     ),
     "scaled_dot_product_attention": Payoff(
-        "The whole of attention, in your words. *She* gets 0.885 from it.",
+        "The whole of attention. *She* gets 0.885 from it.",
         weights_and_output,
         "Next: keep it. Masks grow from it.",
     ),
