@@ -17,12 +17,10 @@ from .writer import gelu
 
 N, HEADS, LAYERS = 32, 4, 2  # letters that the model sees at once; heads and layers of every stored model
 STEPS = (150, 600, 2400)  # of the training, at which the weights of the right model are stored
-SICK = ("no mask", "heads by reshape", "targets not shifted")  # stored at the end
 TEXT, WEIGHTS = DATA / "series.txt.bz2", DATA / "letters_weights.npz"
 RESULTS = DATA / "letters_results.json"  # tools/record_results.py writes it and the weights
 TEN = ("heads by reshape", "no mask", "right", "softmax over queries", "no division", "mask transposed")
 TEN += ("targets not shifted", "dropout left on", "mask off by one", "mask after softmax")  # by number, from 1
-UNSEEN = {"no mask": -N, "mask off by one": -1}  # how far key j may lie behind query i at least; 0 where it is right
 
 
 @functools.cache
@@ -63,24 +61,19 @@ class Corpus:
 class Model:
     """The trained model, with the weights of the notebook's class in torch, by its names.
 
-    `fault` is one of the mistakes of the notebook; `d_k` divides the scores by the root of another number.
+    `d_k` divides the scores by the root of another number.
     """
 
-    def __init__(self, weights, fault="", d_k=None):
-        self.weights, self.fault = weights, fault
-        d_k = weights["token.weight"].shape[1] // HEADS if d_k is None else d_k
-        self.divisor = 1.0 if fault == "no division" else float(np.sqrt(d_k))
-        self.rng = np.random.default_rng(0)  # of dropout
+    def __init__(self, weights, d_k=None):
+        self.weights = weights
+        self.divisor = float(np.sqrt(weights["token.weight"].shape[1] // HEADS if d_k is None else d_k))
 
     def __call__(self, tokens):
         """Return the logits of the next letter at each position, (b, n, kinds), and weights, (b, h, n, n) each."""
         n, maps = tokens.shape[-1], []
-        i = np.arange(n)
-        back = i[:, None] - i
-        mask = back <= 0 if self.fault == "mask transposed" else back >= UNSEEN.get(self.fault, 0)
-        x = self.weights["token.weight"][tokens] + self.weights["position.weight"][:N][i]
+        x = self.weights["token.weight"][tokens] + self.weights["position.weight"][:N][np.arange(n)]
         for layer in (f"layers.{i}." for i in range(LAYERS)):
-            output, weights = self._attend(self._norm(x, layer + "norm_1"), layer + "attention.", mask)
+            output, weights = self._attend(self._norm(x, layer + "norm_1"), layer + "attention.")
             x = x + output
             inner = gelu(self._linear(self._norm(x, layer + "norm_2"), layer + "network.0"))
             x = x + self._linear(inner, layer + "network.2")
@@ -94,47 +87,23 @@ class Model:
         x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
         return x * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
-    def _attend(self, x, name, mask):
-        q, k, v = (self._split(self._linear(x, f"{name}W_{c}")) for c in "QKV")
+    def _attend(self, x, name):
+        q, k, v = (split_heads(self._linear(x, f"{name}W_{c}"), HEADS) for c in "QKV")
         scores = q @ np.swapaxes(k, -1, -2) / self.divisor  # (b, h, n, n)
-        if self.fault == "mask after softmax":
-            weights = softmax(scores) * mask
-        else:
-            axis = -2 if self.fault == "softmax over queries" else -1
-            weights = softmax(np.where(mask, scores, -np.inf), axis)
-        if self.fault == "dropout left on":
-            weights = weights * (self.rng.random(weights.shape) >= 0.1) / 0.9
-        output = weights @ v
-        merged = output.reshape(x.shape) if self.fault == "heads by reshape" else merge_heads(output)
-        return self._linear(merged, f"{name}W_O"), weights
-
-    def _split(self, x):
-        if self.fault == "heads by reshape":
-            return x.reshape(*x.shape[:-2], HEADS, x.shape[-2], -1)
-        return split_heads(x, HEADS)
+        weights = softmax(np.where(np.tri(x.shape[-2], dtype=bool), scores, -np.inf))
+        return self._linear(merge_heads(weights @ v), f"{name}W_O"), weights
 
 
-def of_torch(module, **options):
+def of_torch(module):
     """Return the Model with the weights of the notebook's class."""
-    return Model({name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}, **options)
+    return Model({name: tensor.detach().numpy() for name, tensor in module.state_dict().items()})
 
 
-def load(name, **options):
-    """Return a stored model: one of `STEPS`, or one of `SICK` after its training."""
+def load(steps):
+    """Return the model as it was after so many of `STEPS`."""
     with np.load(WEIGHTS) as file:
-        names = [key.partition("/")[2] for key in file.files if key.startswith(f"{name}/") and "step" not in key]
-        weights = {key: file[f"{name}/{key}"] * file[f"{name}/{key} step"] for key in names}
-    return Model(weights, **({"fault": name} if name in SICK else {}) | options)
-
-
-def fresh(weights, seed=0):
-    """Return a model before any step: weights of these names and shapes, drawn by NumPy as wide as torch draws them."""
-    rng, drawn = np.random.default_rng(seed), {}
-    for name, array in weights.items():
-        wide = 0.5 if name in ("token.weight", "position.weight") else (3 * array.shape[-1]) ** -0.5
-        new = rng.normal(0, wide, array.shape) if array.ndim > 1 else np.full(array.shape, float("norm" in name))
-        drawn[name] = new.astype(np.float32) * (not name.endswith("bias"))
-    return Model(drawn)
+        names = [key.partition("/")[2] for key in file.files if key.startswith(f"{steps}/") and "step" not in key]
+        return Model({key: file[f"{steps}/{key}"] * file[f"{steps}/{key} step"] for key in names})
 
 
 def surprise(model, tokens, stride, shift=1):

@@ -44,13 +44,11 @@ def twin(cells, attention, fault):
     cells["MultiHeadAttention"] = attention
     torch.manual_seed(3)
     model = cells["Model"](94).eval()
-    i = np.arange(letters.N)
-    back = i[:, None] - i
-    mask = back <= 0 if fault == "mask transposed" else back >= letters.UNSEEN.get(fault, 0)
+    mask = letter_models.mask_of(fault)
     tokens = CORPUS.held[: 4 * letters.N].reshape(4, letters.N)
     with torch.no_grad():
         theirs = model(torch.tensor(tokens), torch.tensor(mask)).numpy()
-    return theirs, letters.of_torch(model, fault=fault)(tokens)[0]
+    return theirs, letter_models.Faulty(letters.of_torch(model).weights, fault)(tokens)[0]
 
 
 @pytest.mark.parametrize("fault", [name for name in letters.TEN if name != "dropout left on"])

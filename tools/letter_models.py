@@ -11,10 +11,14 @@ import numpy as np
 
 from attncourse import letters
 from attncourse.lessons import model_of_your_own as lesson
+from attnlib.core import softmax
+from attnlib.heads import merge_heads, split_heads
 
 SHORT = (2_000, 10_000, 50_000)  # letters of the shorter texts that the right model is trained on, too
 PARTS = ("residual", "network", "norm", "positions")
 D_KS = (1, 4, 16, 64, 256, 1024)
+SLOW = ("right, slow", "without norm, slow")  # at 0.3 of the rate
+UNSEEN = {"no mask": -letters.N, "mask off by one": -1}  # how far key j lies behind query i at least; 0 where right
 EVERY = 150  # steps between two measures
 PROMPT = "The "
 
@@ -45,6 +49,39 @@ def modules():
     }
 
 
+class Faulty(letters.Model):
+    """The model in NumPy with one of the mistakes of `letters.TEN`."""
+
+    def __init__(self, weights, fault="right"):
+        super().__init__(weights, d_k=1 if fault == "no division" else None)
+        self.fault, self.rng = fault, np.random.default_rng(0)  # of dropout
+
+    def _attend(self, x, name):
+        mask, fault = mask_of(self.fault, x.shape[-2]), self.fault
+        q, k, v = (self._split(self._linear(x, f"{name}W_{c}")) for c in "QKV")
+        scores = q @ np.swapaxes(k, -1, -2) / self.divisor
+        if fault == "mask after softmax":
+            weights = softmax(scores) * mask
+        else:
+            weights = softmax(np.where(mask, scores, -np.inf), -2 if fault == "softmax over queries" else -1)
+        if fault == "dropout left on":
+            weights = weights * (self.rng.random(weights.shape) >= 0.1) / 0.9
+        output = weights @ v
+        merged = output.reshape(x.shape) if fault == "heads by reshape" else merge_heads(output)
+        return self._linear(merged, f"{name}W_O"), weights
+
+    def _split(self, x):
+        if self.fault == "heads by reshape":
+            return x.reshape(*x.shape[:-2], letters.HEADS, x.shape[-2], -1)
+        return split_heads(x, letters.HEADS)
+
+
+def mask_of(fault, n=letters.N):
+    """Return which key a query may look at under a mistake, (n, n)."""
+    back = np.arange(n)[:, None] - np.arange(n)
+    return back <= 0 if fault == "mask transposed" else back >= UNSEEN.get(fault, 0)
+
+
 BLOCKS = {
     "without residual": lambda x, m, a, f, n1, n2: f(n2(a(n1(x), m))),
     "without network": lambda x, m, a, f, n1, n2: x + a(n1(x), m),
@@ -60,15 +97,14 @@ def trained(name, corpus, steps=2400):
     from attncourse.training import train
 
     mistake, _, seed = name.rpartition(" ")
+    mistake, slow, _ = mistake.partition(", slow")
     names, shift = cells(), 0 if mistake == "targets not shifted" else 1
     steps, every = (600, 50) if mistake.endswith("letters") else (steps, EVERY)
     if mistake.endswith("letters"):  # "2000 letters 0"
         names["training"] = corpus.training[: int(mistake.split()[0])]
     names["MultiHeadAttention"] = modules().get(mistake, clinic.Attention)
     names["block"] = BLOCKS.get(mistake, names["block"])
-    i = torch.arange(letters.N)
-    back = i[:, None] - i
-    mask = back <= 0 if mistake == "mask transposed" else back >= letters.UNSEEN.get(mistake, 0)
+    mask = torch.tensor(mask_of(mistake))
 
     def loss(model, batch):
         return names["loss"](model, batch if shift else (batch[0], batch[0]), mask)
@@ -82,13 +118,20 @@ def trained(name, corpus, steps=2400):
     def held(model):
         return torch_bits(model, mask, corpus, shift)
 
-    options = {"steps": steps, "lr": names["rate"], "seed": int(seed), "every": every, "measure": held}
+    factor, rate = 0.3 if slow else 1, names["rate"]
+    options = {
+        "steps": steps,
+        "lr": lambda step: factor * rate(step),
+        "seed": int(seed),
+        "every": every,
+        "measure": held,
+    }
     history = train(model, names["draw"], loss, **options)
     bits = np.array(history.losses) / math.log(2)
     result = {"train": {n: bits[max(0, n - 100) : n].mean() for n in history.measured if n}, "held": history.measured}
     weights = {n: {key: x.numpy() for key, x in state.items()} for n, state in history.snapshots.items()}
     if mistake in letters.TEN:
-        result |= looked_at(letters.Model(weights[steps], mistake), corpus, shift)
+        result |= looked_at(Faulty(weights[steps], mistake), corpus, shift)
     return weights, result
 
 
@@ -136,19 +179,24 @@ def known(model, corpus, size=8):
 def keep(name, weights, corpus, found):
     """Store the weights of a model that the notebook runs, in 8 bits, and what it measures of the right ones."""
     mistake, _, seed = name.rpartition(" ")
-    if mistake == "right":
-        model = letters.Model(weights[2400])
-        found.setdefault("heads", {})[seed] = heads(model, corpus)
-    if seed != "0" or mistake not in ("right", *letters.SICK):
+    if mistake != "right":
         return
-    arrays = dict(np.load(letters.WEIGHTS)) if letters.WEIGHTS.exists() else {}
-    for stop in letters.STEPS if mistake == "right" else (2400,):
-        key = str(stop) if mistake == "right" else mistake
-        arrays |= {f"{key}/{name}": part for name, part in in_8_bits(weights[stop]).items()}
-    np.savez_compressed(letters.WEIGHTS, **arrays)
-    if mistake == "right":
-        found["stops"] = {0: stops(letters.fresh(weights[2400]), corpus)}
+    found.setdefault("heads", {})[seed] = heads(letters.Model(weights[2400]), corpus)
+    if seed == "0":
+        packed = {f"{n}/{key}": part for n in letters.STEPS for key, part in in_8_bits(weights[n]).items()}
+        np.savez_compressed(letters.WEIGHTS, **packed)
+        found["stops"] = {0: stops(fresh(weights[2400]), corpus)}
         found["stops"] |= {stop: stops(letters.load(stop), corpus) for stop in letters.STEPS}
+
+
+def fresh(weights, seed=0):
+    """Return a model before any step: weights of these names and shapes, drawn by NumPy as wide as torch draws them."""
+    rng, drawn = np.random.default_rng(seed), {}
+    for name, array in weights.items():
+        wide = 0.5 if name in ("token.weight", "position.weight") else (3 * array.shape[-1]) ** -0.5
+        new = rng.normal(0, wide, array.shape) if array.ndim > 1 else np.full(array.shape, float("norm" in name))
+        drawn[name] = new.astype(np.float32) * (not name.endswith("bias"))
+    return letters.Model(drawn)
 
 
 def in_8_bits(weights):
@@ -170,19 +218,39 @@ def stops(model, corpus):
 
 
 def heads(model, corpus):
-    """Return for one and two letters back: (what, the largest mean weight of a head of layer 1, its cost in bits)."""
+    """Return what heads look at: (what, the largest mean weight of a head, as much by equal weights, its cost in bits).
+
+    One and two letters back in layer 1; in layer 2 the bracket that is still open.
+    """
     starts = np.random.default_rng(1).integers(len(corpus.held) - letters.N, size=250)
-    maps = model(corpus.held[starts[:, None] + np.arange(letters.N)])[1][0][:, :, 8:].mean(0)  # (h, n - 8, n)
-    whole, rows = by_position(model, corpus)[-1], np.arange(letters.N - 8)
-    found = []
-    for back, name in ((1, "the letter before"), (2, "two before")):
-        share = maps[:, rows, rows + 8 - back].mean(-1)
+    tokens = corpus.held[starts[:, None] + np.arange(letters.N)]
+    maps, rows = model(tokens)[1], np.arange(8, letters.N)
+    whole, found = by_position(model, corpus)[-1], []
+    opened = [(b, i, j) for b, row in enumerate(tokens) for i, j in open_brackets(corpus.letters(row))]
+    w, i, j = np.array(opened).T
+    looks = [("the letter before", 0, maps[0][:, :, rows, rows - 1].mean((0, -1)), (1 / (rows + 1)).mean())]
+    looks += [("two before", 0, maps[0][:, :, rows, rows - 2].mean((0, -1)), (1 / (rows + 1)).mean())]
+    looks += [("an open bracket", 1, maps[1][w, :, i, j].mean(0), (1 / (i + 1)).mean())]
+    for name, layer, share, equal in looks:
         off, part = dict(model.weights), int(share.argmax())
-        W = off["layers.0.attention.W_O.weight"].copy()
+        W = off[key := f"layers.{layer}.attention.W_O.weight"].copy()
         d_k = W.shape[1] // letters.HEADS
         W[:, part * d_k : (part + 1) * d_k] = 0
-        off["layers.0.attention.W_O.weight"] = W
-        found.append((name, share.max(), by_position(letters.Model(off), corpus)[-1] - whole))
+        cost = by_position(letters.Model(off | {key: W}), corpus)[-1] - whole
+        found.append((name, share.max(), equal, cost))
+    return found
+
+
+def open_brackets(words):
+    """Return (i, j) for each letter i inside round brackets and the innermost opening one j before it."""
+    found, stack = [], []
+    for i, letter in enumerate(words):
+        if stack:
+            found.append((i, stack[-1]))
+        if letter == "(":
+            stack.append(i)
+        elif letter == ")" and stack:
+            stack.pop()
     return found
 
 

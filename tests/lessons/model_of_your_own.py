@@ -158,12 +158,12 @@ WRONG = {
         "targets_elsewhere": [
             *(windows(y=f"tokens[at {by}]") for by in ("- 1", "+ 2")),
             *(windows(y=f"np.roll(x, -1, {axis})") for axis in (-1, 0)),
+            windows(back="(y, x)"),
         ],
         "last_target_only": [windows(y="tokens[starts + n]")],
         "windows_by_reshape": [windows(at="(np.arange(n)[:, None] + starts).reshape(len(starts), n)")],
         "argument_ignored": [windows(at="np.arange(len(starts) * n).reshape(len(starts), n)")],
         "window_one_short": [windows(back="(x[:, :-1], x[:, 1:])")],
-        "x_and_y_exchanged": [windows(back="(y, x)")],
     },
     "bits": {
         "nats_for_bits": [bits(end="-picked.mean()")],
@@ -172,7 +172,10 @@ WRONG = {
             bits(end="-picked.mean() / np.log(10)"),
             bits(end="-picked.mean() * np.log(2)"),
         ],
-        "surprise_added_up": [bits(end="-picked.sum() / np.log(2)"), bits(end="-picked.sum(-1).mean() / np.log(2)")],
+        "surprise_added_up": [
+            bits(end=f"-{mean} / np.log(2)")
+            for mean in ("picked.sum()", "picked.sum(-1).mean()", "picked[:, -1].mean()")
+        ],
         "log_of_the_mean": [bits(end="-np.log2(np.exp(picked).mean())")],
         "target_not_asked": [
             bits(end="-lp.max(-1).mean() / np.log(2)"),
@@ -187,7 +190,6 @@ WRONG = {
             bits(lp="np.log(al.softmax(logits) + 1e-9)"),
         ],
         "logits_for_logarithms": [bits(end="-np.take_along_axis(logits, targets[..., None], -1).mean() / np.log(2)")],
-        "last_position_only": [bits(end="-picked[:, -1].mean() / np.log(2)")],
     },
     "block": {
         "residual_lost": [
@@ -199,10 +201,11 @@ WRONG = {
             block(FIRST_NORMED, "norm_2(y) + network(norm_2(y))"),
             block(FIRST_NORMED),
             block(second="norm_2(y) + network(norm_2(y))"),
+            block("norm_1(x + attention(x, mask))", "norm_2(y + network(y))"),
         ],
-        "norm_behind_the_sum": [block("norm_1(x + attention(x, mask))", "norm_2(y + network(y))")],
         "parts_not_in_turn": [
             block(second="y + network(norm_2(x))"),
+            block(second="x + network(norm_2(y))"),
             block("x + network(norm_2(x))", "y + attention(norm_1(y), mask)"),
         ],
         "norm_left_out": [
@@ -211,20 +214,16 @@ WRONG = {
             block(second="y + network(norm_1(y))"),
         ],
         "argument_ignored": [block("x + attention(norm_1(x), mask | True)")],
-        "first_sum_dropped": [block(second="x + network(norm_2(y))")],
         "mutates_input": [written_over],
     },
     "write": {
-        "other_tokens_seen": [writing("t[:n]"), writing("t[-1:]"), writing("t[-n + 1:]")],
+        "other_tokens_seen": [writing("t[:n]"), writing("t[-1:]"), writing("t[-n + 1:]"), never_appended],
         "never_cropped": [writing("t")],
         "first_row_asked": [writing(row="z[0, 0]")],
-        "temperature_turned_round": [writing(p="al.softmax(row * temperature)")],
-        "temperature_without_effect": [
-            writing(p="al.softmax(row)"),
-            writing(p="al.softmax(row) / temperature"),
+        "temperature_misplaced": [
+            writing(p=f"al.softmax({p}") for p in ("row * temperature)", "row)", "row) / temperature")
         ],
         "likeliest_taken": [writing(new="int(p.argmax())")],
-        "never_appended": [never_appended],
         "wrong_number_written": [
             writing(rounds="count + 1"),
             writing(rounds="count - 1"),

@@ -24,6 +24,7 @@ MISTAKES = (
         variants=(
             {"shift": lambda s: -1},
             {"shift": lambda s: 2},
+            {"both": lambda s: np.stack([s.y, s.x])},
             *({"y": lambda s, axis=axis: np.roll(s.x, -1, axis)} for axis in (-1, 0)),
         ),
     ),
@@ -51,14 +52,6 @@ MISTAKES = (
         variants=({"both": lambda s: np.stack([s.x[:, :-1], s.x[:, 1:]])},),
     ),
     Mistake(
-        "x_and_y_exchanged",
-        behaves_as_if="x and y had changed places",
-        symptom="The model would be trained to say what came before.",
-        hint="Which of the two does the model read?",
-        then="x. Return x first.",
-        variants=({"both": lambda s: np.stack([s.y, s.x])},),
-    ),
-    Mistake(
         "nats_for_bits",
         behaves_as_if="the natural logarithm were left as it is",
         symptom="The result counts nats, and looks 1.44 times as good.",
@@ -68,11 +61,14 @@ MISTAKES = (
     ),
     Mistake(
         "surprise_added_up",
-        behaves_as_if="surprise were added up over tokens, not averaged",
-        symptom="A longer text, or a larger batch, then looks like a worse model.",
-        hint="What becomes of your result if the same window stands in the batch twice?",
-        then="Nothing should: take the mean over all tokens.",
-        variants=({"mean": lambda s: s.nats.sum()}, {"mean": lambda s: s.nats.sum(-1).mean()}),
+        behaves_as_if="surprise were added up, or averaged over the last positions alone",
+        symptom="A larger batch then looks like a worse model, or thirty-one of thirty-two targets go to waste.",
+        hint="How many numbers are averaged for logits (3, 5, 7)?",
+        then="Fifteen: one for each target.",
+        variants=tuple(
+            {"mean": mean}
+            for mean in (lambda s: s.nats.sum(), lambda s: s.nats.sum(-1).mean(), lambda s: s.nats[:, -1].mean())
+        ),
     ),
     Mistake(
         "log_of_the_mean",
@@ -123,14 +119,6 @@ MISTAKES = (
         variants=({"log_sum": lambda s: 0.0, "highest": lambda s: 0.0},),
     ),
     Mistake(
-        "last_position_only",
-        behaves_as_if="the last position of each window were the only one that counts",
-        symptom="Thirty-one of thirty-two targets go to waste.",
-        hint="How many numbers are averaged for logits (3, 5, 7)?",
-        then="Fifteen: one for each target.",
-        variants=({"mean": lambda s: s.nats[:, -1].mean()},),
-    ),
-    Mistake(
         "residual_lost",
         behaves_as_if="what attention or the network makes stood in the place of x, where it should be added to it",
         symptom="Without both sums this model learns how frequent letters are, and nothing more.",
@@ -147,11 +135,15 @@ MISTAKES = (
     ),
     Mistake(
         "sum_of_the_normed",
-        behaves_as_if="the normed vectors were added to, and the vectors as they came were forgotten",
-        symptom="A norm on the path itself forgets how long the vectors were.",
+        behaves_as_if="norms stood on the path itself: in the sums, or behind them as in the layers of 2017",
+        symptom="A norm on the path forgets how long the vectors were, and these weights belong to the other order.",
         hint="If attention and network return zeros, what comes out?",
-        then="x itself, not x behind a norm: keep x for the sum.",
+        then="x itself, not x behind a norm. Only what attention and network read is normed.",
         variants=(
+            {
+                "middle": lambda s: s.norm_1(s.x + s.attention(s.x, s.mask)),
+                "end": lambda s: s.norm_2(s.middle + s.network(s.middle)),
+            },
             {
                 "middle": lambda s: (y := s.norm_1(s.x)) + s.attention(y, s.mask),
                 "end": lambda s: (y := s.norm_2(s.middle)) + s.network(y),
@@ -161,25 +153,13 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "norm_behind_the_sum",
-        behaves_as_if="the norms stood behind the sums, as in the layers of 2017",
-        symptom="Such models train, too, but these weights belong to the other order.",
-        hint="What does attention read: x, or x behind its norm?",
-        then="x behind its norm. Nothing stands behind a sum.",
-        variants=(
-            {
-                "middle": lambda s: s.norm_1(s.x + s.attention(s.x, s.mask)),
-                "end": lambda s: s.norm_2(s.middle + s.network(s.middle)),
-            },
-        ),
-    ),
-    Mistake(
         "parts_not_in_turn",
-        behaves_as_if="the network did not work on what attention has just added",
+        behaves_as_if="the network did not read what attention has just added, or dropped it from the sum",
         symptom="It trains, and trained weights give other numbers.",
-        hint="Which vectors does the network read?",
-        then="The first sum, behind norm_2.",
+        hint="Which vectors does the network read, and to which is its result added?",
+        then="It reads the first sum behind norm_2, and is added to that sum.",
         variants=(
+            {"end": lambda s: s.x + s.network(s.norm_2(s.middle))},
             {"end": lambda s: s.middle + s.network(s.norm_2(s.x))},
             {
                 "middle": lambda s: s.x + s.network(s.norm_2(s.x)),
@@ -202,23 +182,16 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "first_sum_dropped",
-        behaves_as_if="what the network makes were added to what came in, and the first sum were dropped",
-        symptom="What a token has found then reaches it only through the network.",
-        hint="What is the output if the network returns zeros?",
-        then="The first sum, x plus what attention made.",
-        variants=({"end": lambda s: s.x + s.network(s.norm_2(s.middle))},),
-    ),
-    Mistake(
         "other_tokens_seen",
         behaves_as_if="the model saw other tokens than the last n",
         symptom="It never reads what it has just written, or it writes as a model with a shorter memory.",
         hint="Ten tokens are written and the model sees six. Which six?",
-        then="The last six.",
+        then="The last six, the newest among them.",
         variants=(
             {"seen": lambda s: lambda t: t[: s.n]},
             {"seen": lambda s: lambda t: t[-1:]},
             {"seen": lambda s: lambda t: t[-s.n + 1 :]},
+            {"seen": lambda s: lambda t: list(s.prompt)[-s.n :]},
         ),
     ),
     Mistake(
@@ -239,20 +212,12 @@ MISTAKES = (
         variants=({"last": lambda s: lambda z: z[0, 0]},),
     ),
     Mistake(
-        "temperature_turned_round",
-        behaves_as_if="logits were multiplied by the temperature",
-        symptom="A low temperature then makes the text wilder.",
+        "temperature_misplaced",
+        behaves_as_if="the temperature multiplied the logits, or did nothing, as where shares are divided by it",
+        symptom="A low temperature then makes the text wilder, or leaves it as it is.",
         hint="Temperature 0.5: should differences between logits grow or shrink?",
-        then="Grow, twofold: divide.",
-        variants=({"shares": lambda s: lambda row: softmax(row * s.temperature)},),
-    ),
-    Mistake(
-        "temperature_without_effect",
-        behaves_as_if="the temperature were 1, whatever it is",
-        symptom="Shares that are all divided by one number still stand in the same proportion.",
-        hint="Do you divide before the softmax or behind it?",
-        then="Before it: divide the logits.",
-        variants=({"shares": lambda s: softmax},),
+        then="Grow, twofold: divide the logits, before the softmax.",
+        variants=({"shares": lambda s: lambda row: softmax(row * s.temperature)}, {"shares": lambda s: softmax}),
     ),
     Mistake(
         "likeliest_taken",
@@ -261,24 +226,6 @@ MISTAKES = (
         hint="What is `draw` for?",
         then="It draws a token from the shares.",
         variants=({"draw": lambda s: lambda p: int(np.argmax(p))},),
-    ),
-    Mistake(
-        "never_appended",
-        behaves_as_if="a new token were not read in the next round",
-        symptom="Each token is drawn as if it stood right behind the prompt.",
-        hint="What does the model read in the second round?",
-        then="The prompt and the first new token.",
-        variants=(
-            {
-                "tokens": lambda s: [
-                    *s.prompt,
-                    *(
-                        s.draw(s.shares(s.last(s.model(np.array(s.seen(list(s.prompt)))[None]))))
-                        for _ in range(s.count)
-                    ),
-                ]
-            },
-        ),
     ),
     Mistake(
         "wrong_number_written",
