@@ -9,14 +9,14 @@ QUESTIONS = (
         c="Half a bit would be nearly sure of every letter. Nobody knows which word comes next that well.",
     ),
     Question("lowest_loss", right="c", tempting="a").because(
-        a="The right model is one of ten, and five have a lower loss. A table of letters already says what is too low.",
-        b="A wrong scale hardly changes the loss at this size. It is not what makes a loss small.",
-        c="Losses far below what any honest table reaches: these models see what they must guess.",
+        a="The first six are far below any honest table. They see what they should guess, and the right model comes seventh.",
+        b="It is honest, but a mistake holds it back: three models above it do better, and the right one is the best of them.",
+        c="Six losses lie far below what a table of letters reaches: these models see what they should guess.",
     ),
     Question("at_the_last_position", right="a", tempting="b").because(
         a="At the last position of a window nothing later is handed in, so there the model has to guess after all.",
-        b="It has not learned to guess: it never had to. Where nothing can be copied, its loss jumps.",
-        c="The first position has the shortest past, but the future is in sight there as well.",
+        b="It has not learned to guess, because it never had to. Where nothing can be copied, its loss jumps.",
+        c="The first position has the shortest past, but the next letter is in sight there as well.",
     ),
 )
 
