@@ -139,8 +139,7 @@ def of_one_variant(name, corpus, seed=0):
     from attncourse import writer
     from attncourse.training import decoder
 
-    steps = decoder.STEPS.get(name, 840)
-    return decoder.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
+    return decoder.trained(corpus, seed, **writer.VARIANTS[name])
 
 
 def of_one_seed(models):

@@ -9,8 +9,8 @@ QUESTIONS = (
         c="Half a bit would be nearly sure of every letter. Nobody knows which word comes next that well.",
     ),
     Question("lowest_loss", right="c", tempting="a").because(
-        a="The first six are far below any honest table. They see what they should guess, and the right model comes seventh.",
-        b="It is honest, but a mistake holds it back: three models above it do better, and the right one is the best of them.",
+        a="The first six are far below any honest table: they see what they should guess. The right model comes seventh.",
+        b="It is honest, but a mistake holds it back. The right model is the best of the last four.",
         c="Six losses lie far below what a table of letters reaches: these models see what they should guess.",
     ),
     Question("at_the_last_position", right="a", tempting="b").because(
