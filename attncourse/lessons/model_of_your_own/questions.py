@@ -9,7 +9,7 @@ QUESTIONS = (
         c="Half a bit would be nearly sure of every letter. Nobody knows which word comes next that well.",
     ),
     Question("lowest_loss", right="c", tempting="a").because(
-        a="The first six are far below any honest table: they see what they should guess. The right model comes seventh.",
+        a="The first six are far below any honest table: they see what they should guess. The right model is seventh.",
         b="It is honest, but a mistake holds it back. The right model is the best of the last four.",
         c="Six losses lie far below what a table of letters reaches: these models see what they should guess.",
     ),
