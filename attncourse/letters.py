@@ -115,7 +115,7 @@ def surprise(model, tokens, stride, shift=1):
     return np.concatenate(found)
 
 
-def held(model, tokens, shift=1):
+def held_out_bits(model, tokens, shift=1):
     """Return bits a letter, the mean over letters with 16 letters or more in front of them."""
     return float(surprise(model, tokens, N // 2, shift)[:, N // 2 :].mean())
 
@@ -143,12 +143,12 @@ def dice(seed=0):
     return draw
 
 
-def written(model, corpus, prompt="The ", count=200, temperature=1.0, seed=0):
+def write_text(model, corpus, prompt="The ", count=200, temperature=1.0, seed=0):
     """Return what a model writes behind a prompt, as letters."""
     tokens = corpus.numbers(prompt).tolist()
     return corpus.letters(write(lambda t: model(t)[0], tokens, count, N, temperature, dice(seed)))
 
 
-def recorded():
+def load_results():
     """Return what was measured of the full trainings, by name."""
     return stored("letters_results")

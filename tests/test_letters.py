@@ -24,7 +24,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def recorded():
-    return letters.recorded()
+    return letters.load_results()
 
 
 def test_the_text_is_frozen():
@@ -85,19 +85,21 @@ def test_dice_draw_as_often_as_the_shares_say():
 
 
 def test_what_is_stored_can_be_trained_again(recorded):
-    _, result = letter_models.trained("right 0", CORPUS, steps=150)
+    _, result = letter_models.train_one("right 0", CORPUS, steps=150)
     assert abs(result["held"][150] - recorded["right 0"]["held"]["150"]) < 0.1
 
 
 def test_stored_weights_are_small_and_nearly_those_that_were_trained(recorded):
     assert letters.WEIGHTS.stat().st_size < 900_000
     for stop in letters.STEPS:
-        assert abs(letters.held(letters.load(stop), CORPUS.held) - recorded["right 0"]["held"][str(stop)]) < 0.02
+        assert (
+            abs(letters.held_out_bits(letters.load(stop), CORPUS.held) - recorded["right 0"]["held"][str(stop)]) < 0.02
+        )
 
 
 def ends(name, seeds=(0, 1, 2)):
     """Return held-out bits at the end of each training."""
-    return np.array([letters.recorded()[f"{name} {seed}"]["held"]["2400"] for seed in seeds])
+    return np.array([letters.load_results()[f"{name} {seed}"]["held"]["2400"] for seed in seeds])
 
 
 def test_the_right_model_passes_the_simple_tables_and_not_the_smoothed_one(recorded):

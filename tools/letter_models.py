@@ -89,7 +89,7 @@ BLOCKS = {
 }
 
 
-def trained(name, corpus, steps=2400):
+def train_one(name, corpus, steps=2400):
     """Train one model, "no mask 0" for instance; return its weights by steps, and what was measured."""
     import torch
 
@@ -115,7 +115,7 @@ def trained(name, corpus, steps=2400):
         torch.nn.init.zeros_(model.position.weight)
         model.position.weight.requires_grad_(False)
 
-    def held(model):
+    def measure(model):
         return torch_bits(model, mask, corpus, shift)
 
     factor, rate = 0.3 if slow else 1, names["rate"]
@@ -124,7 +124,7 @@ def trained(name, corpus, steps=2400):
         "lr": lambda step: factor * rate(step),
         "seed": int(seed),
         "every": every,
-        "measure": held,
+        "measure": measure,
     }
     history = train(model, names["draw"], loss, **options)
     bits = np.array(history.losses) / math.log(2)
@@ -136,14 +136,14 @@ def trained(name, corpus, steps=2400):
 
 
 def torch_bits(model, mask, corpus, shift):
-    """Return bits a letter on what is held out, as `letters.held` does."""
+    """Return bits a letter on what is held out, as `letters.held_out_bits` does."""
 
     def in_numpy(tokens):
         import torch
 
         return (model(torch.tensor(tokens), mask).numpy(),)
 
-    return letters.held(in_numpy, corpus.held, shift)
+    return letters.held_out_bits(in_numpy, corpus.held, shift)
 
 
 def by_position(model, corpus, shift=1):
@@ -163,16 +163,16 @@ def looked_at(model, corpus, shift):
     found = {"by position": by_position(model, corpus, shift)}
     if not shift:
         found["against the next letter"] = by_position(model, corpus)
-    found["text"] = letters.written(model, corpus)
-    return found | {"known words": known(model, corpus)}
+    found["text"] = letters.write_text(model, corpus)
+    return found | {"known words": share_known(model, corpus)}
 
 
-def known(model, corpus, size=8):
+def share_known(model, corpus, size=8):
     """Return the share of known words in `size` texts of 160 letters behind held-out beginnings."""
     rng, words = np.random.default_rng(0), ""
     for seed, start in enumerate(rng.integers(len(corpus.held) - 20, size=size)):
         prompt = corpus.held_text[start : start + 16]
-        words += letters.written(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
+        words += letters.write_text(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
     return known_words(words, corpus.training_text)
 
 
@@ -213,7 +213,7 @@ def stops(model, corpus):
     found = {}
     for d_k in D_KS:
         other = letters.Model(model.weights, d_k=d_k)
-        found[d_k] = [letters.written(other, corpus, PROMPT, 200), letters.held(other, corpus.held)]
+        found[d_k] = [letters.write_text(other, corpus, PROMPT, 200), letters.held_out_bits(other, corpus.held)]
     return found
 
 

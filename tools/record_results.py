@@ -267,7 +267,7 @@ def of_the_letters():
 
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    corpus, found = letters.Corpus(), letters.recorded() if letters.RESULTS.exists() else {}
+    corpus, found = letters.Corpus(), letters.load_results() if letters.RESULTS.exists() else {}
     names = [f"{name} {seed}" for seed in (0, 1) for name in letters.TEN]
     names += ["right 2", *(f"{n} letters 0" for n in letter_models.SHORT)]
     names += [f"without {part} {i}" for i in range(3) for part in letter_models.PARTS]
@@ -276,7 +276,7 @@ def of_the_letters():
         found["yardstick"] = round_for_json(letter_models.yardstick(corpus))
         write(letters.RESULTS, found)
     for name in progress(sys.argv[2:] or [name for name in names if name not in found], "trainings"):
-        weights, result = letter_models.trained(name, corpus)
+        weights, result = letter_models.train_one(name, corpus)
         found[name] = round_for_json(result)
         letter_models.keep(name, weights, corpus, found)
         write(letters.RESULTS, found := round_for_json(found))  # after each: an end in the middle loses one

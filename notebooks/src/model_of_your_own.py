@@ -21,7 +21,7 @@ from attncourse.views.typist import typist
 from attnlib import plot
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-found = letters.recorded()
+found = letters.load_results()
 stops = {
     int(n): {int(d): tuple(s) for d, s in row.items()}
     for n, row in found["stops"].items()
@@ -59,7 +59,7 @@ except ImportError:
 # - **b** it writes as well as its loss promises
 # - **c** it writes nonsense: there is nothing to copy
 #
-# **3.** *(notebook [[multi_head]])* Scores of a head are divided by $\sqrt{d_{model}}$, not by $\sqrt{d_k}$. Its weights become
+# **3.** *(notebook [[scaling]])* Scores are divided by $\sqrt{64}$, but each key has only $d_k = 16$ features. The weights become
 #
 # - **a** paler
 # - **b** sharper
@@ -176,16 +176,14 @@ predict.bits_a_letter(guess_bits)
 
 # %%
 def packed(words, before=b""):
-    """Bits a letter of deflate, the method of gzip; `before` is what it has read already."""
+    """Bits a letter of deflate, the method of gzip, which has read `before`."""
     options = [9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY]
     press = zlib.compressobj(*options, *([before[-32768:]] if before else []))
     return 8 * len(press.compress(words) + press.flush()) / len(words)
 
 
 late, early = (t.encode() for t in (corpus.held_text, corpus.training_text))
-print(
-    f"gzip: {packed(late):.2f} bits a letter, having read our text {packed(late, early):.2f}"
-)
+print(f"gzip: {packed(late):.2f} bits, having read our text {packed(late, early):.2f}")
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -381,7 +379,7 @@ if torch is not None:
 if torch is not None:
     mine_now = letters.of_torch(model)
     print(
-        f"after 300 steps, held out: {letters.held(mine_now, held):.2f} bits a letter"
+        f"after 300 steps, held out: {letters.held_out_bits(mine_now, held):.2f} bits a letter"
     )
 
 # %% [markdown]
@@ -461,7 +459,7 @@ verdict
 write = my_write if verdict.passed else letters.write
 
 
-def tell(model, temperature=1.0, prompt="The ", count=120):
+def tell(model, temperature=1.0, prompt="The ", count=56):
     start = corpus.numbers(prompt).tolist()
     tokens = write(lambda t: model(t)[0], start, count, 32, temperature, letters.dice())
     print(f"{temperature}: {corpus.letters(tokens)!r}")
@@ -513,7 +511,7 @@ for name, some in (("seen before", seen), ("new", ~seen)):
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## 6 · Break it · Who cheats?
 #
 # Here are ten models, and one of them is right. Each of the others has one mistake: targets not shifted, no mask, a mask off by one, a mask
@@ -528,7 +526,7 @@ for place, name in enumerate(sorted(names, key=losses.get), 1):
     number = names.index(name) + 1
     print(f"{place:2}. model {number:2}: {losses[name]:.2f} bits a letter")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** Which of them would you trust?
 #
 # - **a** the first: it has the lowest loss
@@ -640,7 +638,7 @@ plot.table(heads, rows)
 for name in (name for name in found if "letters" in name):
     curve = {int(step): bits for step, bits in found[name]["held"].items()}
     told = "  ".join(f"{step}: {curve[step]:.2f}" for step in (50, 100, 200, 400, 600))
-    print(f"{name.rpartition(' ')[0]:14} held-out bits, by step  {told}")
+    print(f"{name.rpartition(' ')[0]:14} held out, by step  {told}")
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Compare a loss with a table and with gzip. A loss far below the best table is an alarm, not a success. Loss by position

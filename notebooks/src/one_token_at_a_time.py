@@ -2,7 +2,7 @@
 # # [[one_token_at_a_time]] · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *35 minutes. Without torch, except for one control and two things to try.*
+# *30 minutes. Without torch, except for one control and two things to try.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps.
 
@@ -49,11 +49,11 @@ _ = ax.axis("off")
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[model_of_your_own]])* Ten models are ranked by loss. The first is far below the best table. What is it?
+# **1.** *(notebook [[program_a_head]])* A head of yours finds the right key and puts 0.8 on it; you want 0.99. What do you make larger?
 #
-# - **a** the best model: the loss says so
-# - **b** a model that has learned the text by heart
-# - **c** a model that sees what it should guess, and writes nonsense
+# - **a** the matrix $W_V$
+# - **b** the scores: $W_Q$ or $W_K$
+# - **c** $d_k$, with columns of zeros
 #
 # **2.** *(notebook [[a_real_model]])* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
 #
@@ -61,11 +61,11 @@ _ = ax.axis("off")
 # - **b** nothing at all
 # - **c** less than the weight says: $W_O v$ is short there
 #
-# **3.** *(notebook [[masks]])* Five tokens are there, a sixth is added, and its query alone is computed. Which keys may it see?
+# **3.** *(notebook [[model_of_your_own]])* Ten models are ranked by loss. The first is far below the best table. What is it?
 #
-# - **a** the first one
-# - **b** all six
-# - **c** all but the first
+# - **a** the best model: the loss says so
+# - **b** a model that has learned the text by heart
+# - **c** a model that sees what it should guess, and writes nonsense
 
 # %%
 predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" or "c"

@@ -136,8 +136,8 @@ EXERCISES = (
         "token of x the one that follows it in the text.",
         (
             "Which position of `tokens` stands at row i and column j of x?",
-            "starts[i] + j: starts as a column, starts[:, None], plus np.arange(n). These are positions (b, n).",
-            "x = tokens[positions]. y reads one position further on.",
+            "Start i plus j: the starts as a column, starts[:, None], plus np.arange(n). These positions are (b, n).",
+            "x is what stands in `tokens` at these positions. y reads one position further on.",
         ),
         way=_two,
         probes=_window_probes(),
@@ -175,7 +175,7 @@ EXERCISES = (
         (
             "One round: the last tokens, a row of logits, shares, one token more.",
             "model(np.array(tokens[-n:])[None]) keeps to n tokens. Which of its rows speaks of the next one?",
-            "draw(softmax(logits[0, -1] / temperature)), and append it.",
+            "Divide the last row by the temperature, take the softmax, draw, and append what is drawn.",
         ),
         way=_with_dice,
         probes=tuple(

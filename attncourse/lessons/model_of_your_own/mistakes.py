@@ -74,8 +74,8 @@ MISTAKES = (
         "log_of_the_mean",
         behaves_as_if="shares were averaged before the logarithm was taken",
         symptom="One sure guess hides many poor ones.",
-        hint="Two targets with shares 0.5 and 0.001: how many bits is each worth?",
-        then="1 and 10, on average 5.5. The logarithm comes first.",
+        hint="Two targets with shares of a half and of a thousandth: how many bits is each worth?",
+        then="1 and 10, so more than 5 on average. The logarithm comes first.",
         variants=({"bits": lambda s: -np.log2(np.exp(-s.nats).mean())},),
     ),
     Mistake(
@@ -102,7 +102,7 @@ MISTAKES = (
         "exponential_too_large",
         behaves_as_if="exponentials of logits were taken as they are, or shares were made before the logarithm",
         symptom="A large logit becomes inf or nan, and a share that has become 0 has no logarithm.",
-        hint="What is np.exp(1200)? And the logarithm of a share that float64 holds as 0?",
+        hint="What is the exponential of 1200? And the logarithm of a share that float64 holds as 0?",
         then="inf, and -inf. Subtract the largest logit first, and stay with logarithms.",
         variants=(
             {"highest": lambda s: 0.0},
@@ -215,7 +215,7 @@ MISTAKES = (
         "temperature_misplaced",
         behaves_as_if="the temperature multiplied the logits, or did nothing, as where shares are divided by it",
         symptom="A low temperature then makes the text wilder, or leaves it as it is.",
-        hint="Temperature 0.5: should differences between logits grow or shrink?",
+        hint="A temperature of a half: should differences between logits grow or shrink?",
         then="Grow, twofold: divide the logits, before the softmax.",
         variants=({"shares": lambda s: lambda row: softmax(row * s.temperature)}, {"shares": lambda s: softmax}),
     ),

@@ -12,10 +12,10 @@ QUESTIONS = (
 )
 
 RECALL = (
-    Question("below_the_table", right="c", tempting="a").because(
-        a="A loss far below what is possible is an alarm. It tells of the targets, not of the model.",
-        b="Then it would not be low on held-out text, which it has never seen.",
-        c="In training it copied the next letter. When it writes there is none to copy, and it never had to guess.",
+    Question("sharper", right="b", tempting="a").because(
+        a="V says what is handed over, not to whom one listens: the weights stay as they are.",
+        b="Softmax sees the scores over sqrt(d_k). Twice the scores, and the weight on the best key grows.",
+        c="A wider head with the same blocks has the same scores, over a larger root: its weights are softer.",
     ),
     Question("parked", right="c", tempting="a").because(
         a="W_O v was 3 % as long there as for a word, so the weight of 0.89 made up only 0.27 of the lengths that are "
@@ -24,9 +24,9 @@ RECALL = (
         "head.",
         c="Weight is not influence: what counts is the weight times the length of what is handed over.",
     ),
-    Question("one_new_token", right="b", tempting="a").because(
-        a="That is the upper left: query 0 sees key 0. It is right for the first token, not for the sixth.",
-        b="The new token is the last of the six: in the lower right corner its row allows every key.",
-        c="A causal mask hides what comes later, and nothing comes later than the newest token.",
+    Question("below_the_table", right="c", tempting="a").because(
+        a="A loss far below what is possible is an alarm. It tells of the targets, not of the model.",
+        b="Then it would not be low on held-out text, which it has never seen.",
+        c="In training it copied the next letter. When it writes there is none to copy, and it never had to guess.",
     ),
 )

@@ -40,10 +40,10 @@ RECALL = (
         b="That changes the weights, but what the mask blocks stays blocked.",
         c="Under a causal mask no query sees a later token. So a change there must not move an earlier output.",
     ),
-    Question("divisor_of_a_head", right="a", tempting="c").because(
-        a="Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
-        b="8 is the number of heads.",
-        c="That is the root of d_model. Scores are computed after the split, from 16 features.",
+    Question("found_by_numbers", right="c", tempting="a").because(
+        a="That gives away a model that sees what it should guess. This one guesses nearly as well as the right one.",
+        b="That gives away a model that looks ahead. Its mask is right.",
+        c="It trains nearly as well, and writes as well. Compare its scores with a row that you compute yourself.",
     ),
     Question("typical_score", right="b", tempting="c").because(
         a="Each single product has variance 1. The sum of 64 products has more.",
