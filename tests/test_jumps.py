@@ -102,7 +102,7 @@ def test_what_the_text_says_of_the_stored_trainings():
     assert all(learned[heads].max() <= heads for heads in one) and learned[8].min() >= 5 and learned[12].min() >= 7
     rates = {tuple(setting): right for *setting, right in STORED["rates"]}
     assert min(rates[2, 1, 3e-3, 600] + rates[2, 1, 1e-3, 1500]) > 0.98 and max(rates[1, 2, 1e-3, 1500]) < 0.12
-    assert min(rates[1, 12, 1e-3, 1500] + rates[1, 12, 5e-4, 1000]) > 0.8
+    assert min(rates[1, 12, 1e-3, 1500] + rates[1, 12, 5e-4, 1000]) > 0.7
     assert list(STORED["two layers"]) == ["6", "12", "20"] and min(map(min, STORED["two layers"].values())) > 0.98
 
 
@@ -110,7 +110,7 @@ def test_what_the_text_says_of_the_stored_trainings():
 def test_what_is_stored_can_be_trained_again():
     """By the bounds of what is stored, not by its numbers: seeds differ as much as processors do.
 
-    Three seeds under three capabilities: 0.993 to 1.000 with two layers. Two seeds of one head: at most 0.13 in a place.
+    Three seeds, three capabilities: 0.993 to 1.000 with two layers. Two seeds of one head: 0.13 at most in a place.
     """
     names = cells_of_the_jumps()
     again, _ = names["trained"](2, n=6, steps=600, seed=0)

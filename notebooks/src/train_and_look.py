@@ -742,7 +742,7 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # ## 7 · One layer, by hand
 #
 # One layer can do it, too: set by hand, a head for each place is enough, and so are two heads that weigh letters like a ruler
-# (*Appendix*). No training here found the ruler; with two layers it found one head for each step.
+# (*Appendix*). Two heads that were trained did not find the ruler; two layers found one head for each step.
 
 # %% jupyter={"source_hidden": true}
 rows = []
