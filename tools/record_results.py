@@ -83,7 +83,15 @@ def of_the_jumps():
     for n, steps in ((6, 600), (12, 600), (20, 1000)):
         models = (names["trained"](2, n=n, steps=steps, seed=seed)[0] for seed in (0, 1, 2))
         found["two layers"][n] = [np.mean(right_by_place(model, names["draw_jumps"], n)) for model in models]
+    rates = (2, 1, 3e-3, 600), (2, 1, 1e-3, 600), (2, 1, 1e-3, 1500)
+    rates += (1, 2, 1e-3, 1500), (1, 12, 1e-3, 1500), (1, 12, 5e-4, 1000)
+    found["rates"] = [rate_of_the_jumps(names, *rate) for rate in progress(rates, "rates")]
     return DATA / "jumps_results.json", round_for_json(found)
+
+
+def rate_of_the_jumps(names, layers, heads, lr, steps):
+    models = (names["trained"](layers, heads, 32 * heads, steps=steps, lr=lr, seed=seed)[0] for seed in (0, 1, 2))
+    return [layers, heads, lr, steps, [np.mean(right_by_place(model, names["draw_jumps"])) for model in models]]
 
 
 def cells_of_the_jumps():

@@ -63,8 +63,8 @@ _ = ax.set(xlim=(-0.6, 14.8), ylim=(-1.7, 1.6), title=title)
 _ = ax.axis("off")
 
 # %% [markdown]
-# You say L, because you find the B in the word and name what came after it. Section 4 trains a model that does the same, and you
-# will watch its heads form. Two smaller tasks come first, because they teach how to look at a head.
+# You say L, because you find the B in the word and name what came after it. Section 4 trains a model that does the same, and you will
+# watch its heads form. Two smaller tasks first teach how to look at a head.
 #
 # The heads are yours: the next cell loads the class that you kept in notebook [[multi_head]], or ours.
 
@@ -169,7 +169,7 @@ for with_positions, model in reversers.items():
 predict.no_positions(guess_no_positions)
 
 # %% [markdown]
-# Training differs a little from processor to processor, so your last digits may, too. Now look at the two heads.
+# Your last digits may differ, because training differs a little from processor to processor. Now look at the two heads.
 
 # %% jupyter={"source_hidden": true}
 two_maps = torch.stack([maps[True], maps[False]])  # (2, n, n)
@@ -185,14 +185,13 @@ for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
     print(f"itself {itself:.2f}, mean of the other eight {others:.2f}")
 
 # %% [markdown]
-# With positions the query at position $i$ looks at the key at position $9 - i$, as the task asks. Without positions the head
-# cannot know where that key is, so it spreads its weights evenly. But not quite: the diagonal is paler. A query gives
-# itself less than it gives any other token, and nobody asked for that. Why?
+# With positions the query at position $i$ looks at the key at position $9 - i$, as the task asks. Without positions the head cannot
+# know where that key is, so it spreads its weights evenly. But the diagonal is paler: a query gives itself less than it gives any
+# other token. Nobody asked for that. Why?
 #
 # ## 2 · What can be known without order
 #
-# What can a head know at all, if it has no positions? Reorder the tokens of each sequence. A model that pays no attention to
-# order returns the same outputs, reordered in the same way.
+# Reorder the tokens of each sequence. A model that pays no attention to order returns the same outputs, reordered in the same way.
 
 # %% tags=["nbval-ignore-output"]
 order = torch.randperm(N_POSITIONS, generator=torch.Generator().manual_seed(2))
@@ -235,10 +234,9 @@ for n, seed in ((10, 1), (9, 0), (9, 1)):
 predict.pale_diagonal(guess_diagonal)
 
 # %% [markdown]
-# With nine tokens most of the difference is gone, and a small rest stays that the following count does not explain. There one
-# position of nine must name its own token, so that token is the answer as often as any other. With ten tokens no position
-# must, and the head has learned to count its own token less. How much is that worth? Compare two ways to guess: name the most
-# frequent of all ten tokens, or the most frequent of the other nine.
+# With nine tokens one position must name its own token, so that token is the answer as often as any other, and the diagonal is hardly
+# paler. With ten tokens no position must, and the head has learned to count its own token less. How much is that worth? Compare two
+# ways to guess: name the most frequent of all ten tokens, or of the other nine.
 
 
 # %%
@@ -262,26 +260,24 @@ print(f"the model without positions: {accuracy[False]:.3f}")
 print(f"it names a most frequent one of the other nine: {agree:.2f}")
 
 # %% [markdown]
-# The second guess is the best possible, because without order each of the other nine tokens is equally likely to be the right
-# one. The model has found that guess. So a slightly paler diagonal meant something, but the picture could not say what: it
-# took another task, other seeds and a count.
+# The second guess is the best possible, because without order each of the other nine tokens is equally likely to be the right one.
+# The model has found that guess. So a slightly paler diagonal meant something, but it took another task, other seeds and a count to
+# learn what.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# The count averages over the nine possible answers, and the accuracy uses the actual one, so the two differ in the third
-# decimal. Why does a position give itself 0.07, and not 0? Positions with the same token hold the same vector, so they get the
-# same weight from every query. At 0 the head could not count the copies of its token at all, and a copy may be the answer.
-# *Appendix* has the weights of copies.
+# Why does a position give itself 0.07, and not 0? Positions with the same token hold the same vector, so they get the same weight
+# from every query. At 0 the head could not count the copies of its token at all, and a copy may be the answer. *Appendix* has the
+# weights of copies.
 #
 # </details>
 
 # %% [markdown]
 # ## 3 · Measure every head
 #
-# A picture of one head on one sequence proves little. So say where a head *should* look, as a boolean map. For each query
-# that has a True cell, add up its weight on the True cells, and take the mean over these queries in all sequences. Each head gets
-# one number.
+# A picture of one head on one sequence proves little. So say where a head *should* look, as a boolean map. For each query that has a
+# True cell, add up its weight on the True cells, and take the mean over these queries in all sequences. Each head gets one number.
 
 
 # %%
@@ -330,9 +326,9 @@ figure = plot.head_grid(maps, titles=titles, width=6.3)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # These results are stored, from one seed; `neighbours.two_trainings()` trains both models in ten seconds. A read-out with a hidden
-# layer (linear, negative numbers to 0, linear) *can* tell the letters apart: trained together with it, one head names both in 0.85 of
-# the positions at worst in five seeds. But ask for three letters before and three after. In 600 steps one head and the hidden layer
-# get all six right in 0.14 of the positions, and eight heads in every position (*Appendix*).
+# layer *can* tell the letters apart: with it, one head names both in 0.85 of the positions at worst in five seeds. But of three
+# letters before and three after, one head and the hidden layer get all six right in 0.14 of the positions, and eight heads in every
+# position (*Appendix*).
 #
 # </details>
 #
@@ -350,8 +346,8 @@ for seed, found in enumerate((ring["2 head(s)"], again)):
         print(f"seed {seed}, head {head}: {told}")
 
 # %% [markdown]
-# In the second model the heads have changed roles. Nothing in the model says which head takes which side, so the number of a head
-# means nothing in another training. Measure all heads, and not only the one that looks right.
+# In the second model the heads have changed roles, because nothing says which head takes which side. So measure all heads, and not
+# only the one that looks right.
 #
 # ## 4 · Which letter followed?
 #
@@ -413,10 +409,10 @@ def trained(layers, num_heads=1, d=D, n=WORD, steps=600, seed=0, lr=3e-3, **opti
 
 # %% [markdown] tags=["predict"]
 # Two layers with one head each are trained now, and one layer with one head: 600 steps each, some seconds. Single layers with up to
-# twelve heads, each as wide as the one here, were trained beforehand. **Predict.** Which models with a single layer learn the task?
+# twelve heads, each as wide as the one here, were trained beforehand. **Predict.** Which models with a single layer come near?
 #
 # - **a** none, however many heads they have
-# - **b** those with about as many heads as there are places, for the most part
+# - **b** those with about as many heads as there are places
 # - **c** the one with two heads, as the two layers have
 
 # %%
@@ -442,8 +438,8 @@ for layers, model in inductors.items():
     print(f"{layers} layer(s): accuracy {share_right(logits, wanted):.2f}")
 
 # %% [markdown]
-# The stored models have one layer. Naming any other letter of the word is right in about 0.09. A *place* counts as learned if more than 0.9
-# of its answers are right; a letter can ask from 11 places.
+# The stored models have one layer. Naming any other letter of the word is right in about 0.09. A letter can ask from 11 *places*; one
+# counts as learned if more than 0.9 of its answers are right.
 
 # %% jupyter={"source_hidden": true}
 stored = model_files.stored("jumps_results")
@@ -458,8 +454,8 @@ plot.table(["heads", *names], rows, tint=names[:2])
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Section 7 comes back to single layers. With two, layer 2 reads the letters *and* what layer 1 has fetched for each of them. What do they
-# fetch? Every head is measured twice:
+# Section 7 comes back to single layers. With two, layer 2 reads the letters *and* what layer 1 has fetched for each of them. What do
+# the two fetch? Every head is measured twice:
 #
 # - **previous letter**: the weight on the letter just before, inside the word;
 # - **after a copy**: the weight, at a jump, on the letter that followed in the word.
@@ -544,19 +540,19 @@ _ = ax.axis("off")
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Seeds 1 and 2 show the same, with our class and with the solution of exercise [[MultiHeadAttention]]. What counts is what the keys know: let each key be
-# made from the letter before it, and one layer with one head learns the task (*Appendix*). The table of single layers is one rate's, 0.001:
-# at half that rate twelve heads came to more than 0.95 in 1000 steps, from a third seed (a test of this series trains them). Olsson et al. mix each key with the one
-# before it, a *smeared key*, and see the same.
+# Seeds 1 and 2 show the same, with our class and with the solution of exercise [[MultiHeadAttention]]. What counts is what the keys
+# know: let each key be made from the letter before it, and one layer with one head learns the task (*Appendix*). Olsson et al. mix
+# each key with the one before it, a *smeared key*, and see the same.
 #
 # </details>
 
 # %% [markdown]
 # ## 5 · See it · A head forms
 #
-# `train` kept the model every 25 steps. Move *step*, and the model of that time reads KRUBLEMASTIN and four jumps: B, R, A, T. Pull it to
-# 0 first, where the bright cells are chance, and then move it slowly up to 400. Watch two places: the cells beside
-# the diagonal of layer 1, and the last four rows of layer 2.
+# `train` kept the model every 25 steps. **Try.** Move *step*, and the model of that time reads KRUBLEMASTIN and four jumps: B, R, A,
+# T. Start at 0, where the bright cells are chance, and move slowly up to 400. Watch the cells beside the diagonal of layer 1, and the
+# last
+# four rows of layer 2.
 
 # %% tags=["slide"] says="Move step"
 snapshots = histories[2].snapshots
@@ -601,8 +597,7 @@ _ = right.set(xlabel="step", title="loss")
 #
 # ## Break it · Take the previous-letter head away
 #
-# So far there is a story that fits the maps. Test it: take away what the story needs. In a copy of the model, layer 1 adds
-# zeros.
+# The story fits the maps. Test it: take away what it needs. In a copy of the model, layer 1 adds zeros.
 
 # %% tags=["nbval-ignore-output", "slide"]
 broken = AttentionOnly(2)
@@ -616,9 +611,9 @@ print(f"without layer 1: accuracy {share_right(logits, wanted):.2f}", end=", ")
 print(f"induction head's weight after a copy {w:.2f}")
 
 # %% [markdown] tags=["predict"]
-# Without the first head the second finds little. But this proves little, because whatever you take away, something may fail. The story
-# says more. Layer 2 makes queries, keys and values, and what layer 1 wrote can be kept from each of them separately. To change what one
-# part of a model receives, and nothing else, is called **patching**.
+# Without the first head the second finds little. But whatever you take away, something may fail. The story says more. Layer 2 makes
+# queries, keys and values, and what layer 1 wrote can be kept from each of them separately. To change what one part of a model
+# receives, and nothing else, is called **patching**.
 #
 # **Predict.** Which of the three needs what layer 1 wrote?
 #
@@ -699,9 +694,8 @@ predict.patching(guess_patching)
 #
 # ## 6 · Read it from the weights
 #
-# So far every map came from sequences. But the story is about matrices: layer 2's query of a letter should match the key made of what
-# layer 1 writes *of* that letter. Both can be computed for all 26 letters, without a sequence and without positions: the alphabet of
-# notebook [[pytorch_module]] again.
+# The story is about matrices: layer 2's query of a letter should match the key made of what layer 1 writes *of* that letter. Both can
+# be computed for all 26 letters, without a sequence and without positions: the alphabet of notebook [[pytorch_module]] again.
 
 
 # %%
@@ -740,27 +734,33 @@ def alphabet_maps(d_k):
 live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 
 # %% [markdown]
-# With keys made of what layer 1 writes, every letter finds itself: the diagonal. With keys made of the letters themselves, none
-# does. A larger divisor pales the diagonal, and a smaller one only sharpens what is there. The second layer reads what the first
-# wrote into its keys: **K-composition** (Elhage et al.).
+# With keys made of what layer 1 writes, every letter finds itself: the diagonal. With keys made of the letters themselves, none does.
+# A larger divisor pales the diagonal, and a smaller one only sharpens what is there. Keys made of what an earlier layer wrote: that
+# is **K-composition** (Elhage et al.).
 
 # %% [markdown]
 # ## 7 · One layer, by hand
 #
-# One layer can do it, too. In the table of section 4 training found a way that takes about a head for each place. Set by hand
-# (*Appendix*), a head for each place is enough, and so are two heads that weigh letters like a ruler. Training did not find the
-# ruler. With two layers it found one head for each step: depth in place of width.
+# One layer can do it, too: set by hand, a head for each place is enough, and so are two heads that weigh letters like a ruler
+# (*Appendix*). Two heads that were trained did not find the ruler; two layers found one head for each step.
+
+# %% jupyter={"source_hidden": true}
+rows = []
+for layers, heads, rate, steps, right in stored["rates"]:
+    right = ", ".join(f"{share:.2f}" for share in right)
+    rows.append((layers, heads, f"{rate:g}", steps, right))
+names = "layers", "heads in each", "rate", "steps", "right, three seeds"
+plot.table(names, rows)
 
 # %% [markdown]
 # <details><summary><b>A task that position solves, too, and a theorem</b></summary>
 #
 # KRUBLEMAKRUB..., six to twelve letters repeated until 24 positions are full, looks like the same task. But there the answer always
-# stands 5 to 11 places back, so two heads in one layer that look at places alone are right on every sequence (*Appendix*). So draw
-# at random whatever your story does not need; here, the jumps.
+# stands 5 to 11 places back, so two heads in one layer that look at places alone are always right (*Appendix*). So draw at random
+# whatever your story does not need.
 #
-# What is depth for, then? A theorem counts heads times features times bits ([Sanford et al.
-# 2024](../REFERENCES.md#sanford-2024)): in one layer their product must grow in proportion to the length; two layers get by with its
-# logarithm. Twelve letters are too few for it to bite.
+# Longer words are another matter: in one layer the product of heads, features and bits must grow in proportion to the length, and two
+# layers get by with its logarithm ([Sanford et al. 2024](../REFERENCES.md#sanford-2024)).
 #
 # </details>
 
@@ -773,7 +773,6 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
 #
 # `Reverse` without positions gets sequences of 4 tokens of only 2 kinds, equally frequent. Which accuracy can it reach at best?
-# Remember what an output depends on. A trained model stays a little below the best.
 
 # %%
 my_accuracy = None  # a number
@@ -800,11 +799,11 @@ verdict
 #
 # **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
 #
-# `my_measure(weights, tokens)` takes NumPy arrays, weights $(b, h, n_q, n_k)$ and tokens $(b, n)$, and returns one number for
-# each head, $(h,)$, the largest for the induction head. Section 4 knew where the word ends; your measure sees only the
-# letters, and the sequences of the check have no word and no jumps. The check lets it rank heads of known habits: one does induction,
-# others look at the copy itself, at the letter before it, a fixed number of letters back, and so on. Then rank the two heads of
-# section 4 with it, `my_measure(trained_heads, letters.numpy())`. Layer 2, the second of them, must win.
+# `my_measure(weights, tokens)` takes NumPy arrays, weights $(b, h, n_q, n_k)$ and tokens $(b, n)$, and returns one number for each
+# head, $(h,)$, the largest for the induction head. It sees only the letters: the sequences of the check have no word and no jumps.
+# There it ranks heads of known habits: one does induction, others look at the copy itself, at the letter before it, a fixed number of
+# letters back, and so on. Then rank the two heads of section 4, `my_measure(trained_heads, letters.numpy())`: layer 2, the second,
+# must win.
 
 
 # %%
@@ -867,10 +866,9 @@ print("the maps of above:", np.allclose(watched, maps[2][:, 0], atol=1e-5))
 # text and for long inputs.
 
 # %% [markdown] tags=["remember"]
-# **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule,
-# over many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said
-# to need. Here training found two heads in two layers: the first writes into each key what stood before it, and the second matches
-# that. In one layer training paid for each place; by hand two heads do, so what training finds is not all that there is. Next:
+# **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule, over many
+# inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said to need. Here the
+# first of two layers writes into each key what stood before it, and the second matches that. Next:
 # [[[a_real_model]] a real model]([[a_real_model.ipynb]]).
 
 # %% [markdown]

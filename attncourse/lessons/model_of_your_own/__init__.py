@@ -3,6 +3,5 @@
 from .exercises import EXERCISES, bits, block, windows
 from .mistakes import MISTAKES
 from .payoffs import PAYOFFS
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "bits", "block", "windows"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "bits", "block", "windows"]
