@@ -8,7 +8,7 @@ from ... import letters
 from ...engine.describe import Payoff
 from ...engine.pictures import bar, chip, table
 
-SENTENCE = "The weights"
+SENTENCE = "The words"
 
 
 def targets(windows):
