@@ -277,6 +277,7 @@ NUMBERS = {
     ("log2_instead_of_ln", "1.44"): "1 / ln(2)",
     ("nats_for_bits", "1.44"): "1 / ln(2)",
     ("nats_for_bits", "0.693"): "ln(2)",
+    ("bits: nats_for_bits", "0.693"): "ln(2)",
     ("entropy: log2_instead_of_ln", "1.44"): "1 / ln(2)",
     ("entropy_divided", "0.23"): "ln(10) / 10",
     ("new_period", "0.3"): "one_layer",

@@ -160,7 +160,7 @@ WRONG = {
             *(windows(y=f"np.roll(x, -1, {axis})") for axis in (-1, 0)),
             windows(back="(y, x)"),
         ],
-        "last_target_only": [windows(y="tokens[starts + n]")],
+        None: [windows(y="tokens[starts + n]")],
         "windows_by_reshape": [windows(at="(np.arange(n)[:, None] + starts).reshape(len(starts), n)")],
         "argument_ignored": [windows(at="np.arange(len(starts) * n).reshape(len(starts), n)")],
         "window_one_short": [windows(back="(x[:, :-1], x[:, 1:])")],

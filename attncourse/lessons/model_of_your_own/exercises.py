@@ -58,9 +58,7 @@ def _two(function, *args):
     except (TypeError, ValueError):
         raise Unfit("Your function must return two arrays. Fix: return x, y.") from None
     if x.shape != y.shape:
-        one_each = x.ndim == 2 and y.shape == x.shape[:1]
-        words = f"x and y must have the same shape, got {x.shape} and {y.shape}. Fix: a target for each token of x."
-        raise Unfit(words, "last_target_only" if one_each else None)
+        raise Unfit(f"x and y must have the same shape, got {x.shape} and {y.shape}. Fix: a target for each token of x.")
     return np.stack([x, y])
 
 

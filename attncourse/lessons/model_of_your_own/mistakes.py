@@ -29,13 +29,6 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "last_target_only",
-        behaves_as_if="a window had one target, that of its last token",
-        symptom="A causal model can learn from every position of a window at once, and here it would from one.",
-        hint="How many tokens of a window have a token behind them?",
-        then="All of them, so y has the shape of x.",
-    ),
-    Mistake(
         "windows_by_reshape",
         behaves_as_if="windows were cut by a reshape that mixes rows and columns",
         symptom="The shape is right, and neighbours in a row are no neighbours in the text.",

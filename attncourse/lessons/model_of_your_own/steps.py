@@ -29,7 +29,7 @@ class Bits(Steps):
 
 
 class Writing(Steps):
-    draw = cached_property(lambda s: letters.dice(s.seed))
+    draw = cached_property(lambda s: s.seed if callable(s.seed) else letters.dice(s.seed))
     seen = cached_property(lambda s: lambda tokens: tokens[-s.n :])
     last = cached_property(lambda s: lambda logits: logits[0, -1])
     shares = cached_property(lambda s: lambda row: softmax(row / s.temperature))
