@@ -390,7 +390,7 @@ lines |= {f"{k} letters": tables[k] for k in (2, 3, 4)}
 lines["Kneser-Ney"] = min(yard["smoothed"].values())
 _, ax = plot.subplots(figsize=(6.4, 3.6))
 for name, height in lines.items():
-    _ = ax.axhline(height, color="gray", lw=0.7)
+    _ = ax.hlines(height, 0, 2400, "gray", lw=0.7)
     _ = ax.text(2440, height, name, va="center", fontsize=8)
 for seed in (0, 1, 2):
     curve = list(found[f"right {seed}"]["held"].items())[1:]
@@ -549,7 +549,7 @@ for name, style in zip(drawn, dashes):
 _ = ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
 )
-_ = ax.legend()
+_ = ax.legend(loc="center")
 
 # %%
 predict.at_the_last_position(guess_last)
@@ -589,8 +589,9 @@ plot.table(heads, rows)
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Each mistake was trained with two seeds, and both tell the same. So do width 32 and another text, Python's help pages, with one seed
-# each. At width 32, leaving out the division changes the loss by less than 0.01 bits.
+# Each mistake was trained with two seeds, and both tell the same. At width 32, and on another text, Python's help pages, we tried one
+# seed and the strongest claims: models that look ahead fall below 0.3 bits and jump at the last position, and a bare reshape draws its
+# saw. Leaving out the division cost 0.00 bits at width 32, and 0.11 on the other text.
 #
 # </details>
 

@@ -58,7 +58,7 @@ def _two(function, *args):
     except (TypeError, ValueError):
         raise Unfit("Your function must return two arrays. Fix: return x, y.") from None
     if x.shape != y.shape:
-        raise Unfit(f"x and y must have the same shape, got {x.shape} and {y.shape}. Fix: a target for each token of x.")
+        raise Unfit(f"x and y must have one shape, got {x.shape} and {y.shape}. Fix: a target for each token of x.")
     return np.stack([x, y])
 
 
