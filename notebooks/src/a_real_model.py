@@ -423,7 +423,7 @@ maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()]
 titles = [f"L{layer}H{head}\n{name}" for name, (layer, head) in heads.items()]
 labels = {"queries": tokens, "keys": tokens, "titles": titles}
 figure = plot.head_grid(maps, **labels, columns=3, width=5.9)
-for ax in figure.axes[: len(maps)]:  # "they" among the rows, "students" among the columns
+for ax in figure.axes[: len(maps)]:  # row "they" and column "students" are named
     ax.yaxis.set_ticks(range(7, len(tokens), 4), tokens[7::4])
     ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4])
 for ax in figure.axes[3:6:2]:

@@ -386,7 +386,8 @@ def draw_pokes(pokes):
     for ax, (title, moved) in zip(axes, pokes.items()):
         _ = plot.attention_heatmap(moved, title=title, ax=ax, **labels)
         _ = ax.set_xlabel("output that moves", color=INK, bbox=None)
-        _ = ax.set_ylabel("token changed" if ax is axes[0] else "", color=INK, bbox=None)
+        changed = "token changed" if ax is axes[0] else ""
+        _ = ax.set_ylabel(changed, color=INK, bbox=None)
 
 
 # %% tags=["slide"] says="Behind the causal mask"
