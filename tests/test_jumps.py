@@ -107,7 +107,7 @@ def test_what_the_text_says_of_the_stored_trainings():
 def test_what_is_stored_can_be_trained_again():
     """By the bounds of what is stored, not by its numbers: seeds differ as much as processors do.
 
-    Three seeds under three capabilities: 0.993 to 1.000 with two layers. Two seeds of one head: at most 0.13 in a place.
+    Three seeds under three capabilities: 0.993 to 1.000 with two layers. Two seeds of one head: at most 0.13.
     """
     names = cells_of_the_jumps()
     again, _ = names["trained"](2, n=6, steps=600, seed=0)

@@ -33,7 +33,7 @@ def keys_in_play(entropy):
 
 
 def variances_by_size(my_scores):
-    """Draw the variance of the reader's scores among small tokens, among large ones, and of those divided by 8 alone."""
+    """Draw the variance of the reader's scores among small and large tokens, beside that after the division alone."""
     scores, small, large = my_scores(SIZES * Q, SIZES * K), slice(200), slice(200, None)
     divided = (SIZES * Q) @ (SIZES * K).T / FEATURES**0.5
     parts = {"small with small": (small, small), "large with large": (large, large), "small with large": (small, large)}
