@@ -316,7 +316,7 @@ def printed(name):
         ("one_token_at_a_time", "256 11,503,599,616 83,951,616 137.0"),
         (
             "one_token_at_a_time",
-            "else drawn from what q lacks: 0.00 else drawn from p: 0.02 kept if it is likeliest, else drawn from p: 0.13",
+            "else drawn from what q lacks: 0.00 else drawn from p: 0.02 kept if likeliest, else drawn from p: 0.13",
         ),
         ("one_token_at_a_time", "our writer: 512 bytes a token, by the formula 512"),
         ("one_token_at_a_time", "Llama 3 8B 32 32 8 128 131,072 0.50 Gemma 2B 18 8 1 256 18,432 0.07"),

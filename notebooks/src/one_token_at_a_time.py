@@ -706,7 +706,7 @@ kept, lacks = np.minimum(p, q), np.maximum(p - q, 0)
 best = np.eye(len(p))[p.argmax()]
 ways = {"else drawn from what q lacks": kept + (1 - kept.sum()) * lacks / lacks.sum()}
 ways["else drawn from p"] = kept + (1 - kept.sum()) * p
-ways["kept if it is likeliest, else drawn from p"] = q * best + (1 - q @ best) * p
+ways["kept if likeliest, else drawn from p"] = q * best + (1 - q @ best) * p
 for told, drawn in ways.items():
     print(f"{told}: {np.abs(drawn - p).sum() / 2:.2f}")
 
