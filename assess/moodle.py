@@ -60,7 +60,7 @@ def votes():
     quiz = ET.Element("quiz")
     for name, words in (question for notebook in SERIES for question in teaching.words_by_question(notebook).items()):
         known = PREDICTIONS[name]
-        choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.why)
+        choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.because)
     return quiz
 
 

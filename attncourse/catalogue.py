@@ -4,9 +4,10 @@ import difflib
 import importlib
 import pkgutil
 from dataclasses import replace
+from pathlib import Path
 
 from . import lessons
-from .engine.questions import Recall
+from .engine.questions import Recall, read_questions
 from .mistakes import SHARED
 from .titles import heading, with_numbers
 
@@ -47,12 +48,13 @@ EXERCISES = by_name(
     for slug, lesson in LESSONS.items()
     for exercise in getattr(lesson, "EXERCISES", ())
 )
-PREDICTIONS = by_name((slug, question) for slug, lesson in LESSONS.items() for question in lesson.QUESTIONS)
+_ASKED = {slug: read_questions(Path(lesson.__file__).with_name("questions.toml")) for slug, lesson in LESSONS.items()}
+PREDICTIONS = by_name((slug, question) for slug, asked in _ASKED.items() for question in asked["predict"])
 # Three questions about earlier notebooks at the head of a notebook: predict.before_scaling and so on.
 RECALLS = {
-    (name := f"before_{slug}"): Recall(name, lesson.RECALL)
-    for slug, lesson in LESSONS.items()
-    if hasattr(lesson, "RECALL")
+    (name := f"before_{slug}"): Recall(name, tuple(asked["recall"]))
+    for slug, asked in _ASKED.items()
+    if asked["recall"]
 }
 MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from attncourse import PREDICTIONS, RECALLS, predict
-from attncourse.engine.questions import Recall
+from attncourse import PREDICTIONS, RECALLS, lessons, predict
+from attncourse.engine.questions import Recall, read_questions
 from tools import build_notebooks as build
 from tools import handouts
 from tools.handouts import execute_solutions, exercises, student
@@ -153,19 +153,44 @@ def test_every_question_is_asked_once():
 
 @pytest.mark.parametrize("question", PREDICTIONS.values(), ids=lambda q: q.name)
 def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
-    wrong = question.why.keys() - {question.right}
-    assert question.right in question.why and question.tempting in wrong
+    because = question.because
+    wrong = because.keys() - {question.right}
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and f"Tempting, but wrong: {question.tempting}. {question.why[question.tempting]}" in repr(right)
+    assert right.right and f"Tempting, but wrong: {question.tempting}. {because[question.tempting]}" in repr(right)
     assert "Many" not in repr(right)  # there are no data on what learners choose
     for letter in wrong:
         revealed = question(letter)
         assert revealed.right is False
-        assert repr(revealed).endswith(f"{question.why[letter]} {question.why[question.right]}")
-        said = question.why[letter].rstrip(".").split(". ")
-        assert not any(question.why[question.right].startswith(sentence) for sentence in said)  # else it stands twice
+        assert repr(revealed).endswith(f"{because[letter]} {because[question.right]}")
+        said = because[letter].rstrip(".").split(". ")
+        assert not any(because[question.right].startswith(sentence) for sentence in said)  # else it stands twice
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        (
+            'right = "b"\n',
+            "",
+            r"masks\.toml, \[recall\.recall_key\]: such a question has because, right, tempting",
+        ),
+        ("\nasked", "\nasks", r"\[predict\.writes_on\]: .* This one has asks, because.* Fix: these lines"),
+        ('tempting = "c"', 'tempting = "b"', r"Here they are b, b and none, because has a, b, c\. Fix: mend a letter"),
+        ("spoken.a", "spoken.z", r"because says of these and of all in spoken why\. Here they are b, a and z, c,"),
+        ("[recall.", "[vote.", r"here is \[vote\]\. Fix: write one"),
+        ('because.a = "', "because.a = ", r"this is not: .* \(at line 6, column 13\)\. Fix: mend that line"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_names_its_place_and_the_fix(tmp_path, old, new, message):
+    text = (Path(lessons.__file__).with_name("masks") / "questions.toml").read_text("utf-8")
+    path = tmp_path / "masks.toml"
+    path.write_text(text, "utf-8")
+    assert [len(questions) for questions in read_questions(path).values()] == [3, 3]
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_questions(path)
 
 
 def test_a_guess_is_escaped():

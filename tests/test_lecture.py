@@ -134,8 +134,8 @@ def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
 def test_the_notes_reply_to_each_wrong_letter():
     question = PREDICTIONS["score_std"]
     told = lecture.vote(question)
-    assert "Right is <strong>b</strong>" in told and question.why["b"] not in told
-    assert told.count("<li>") == 2 and question.why["a"] in told and question.why["c"] in told
+    assert "Right is <strong>b</strong>" in told and question.because["b"] not in told
+    assert told.count("<li>") == 2 and question.because["a"] in told and question.because["c"] in told
 
 
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():

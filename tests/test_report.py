@@ -304,17 +304,16 @@ def test_names_are_shown_only_where_asked_for(of_class):
 
 def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     _, made, _ = of_class
-    replies = REPLIES["exercises"]
-    assert replies["scores_of_she"]["counted_from_one"][0] in page.page(made)  # how it shows
+    assert REPLIES["scores_of_she"]["counted_from_one"][0] in page.page(made)  # how it shows
     for write in (page.text, page.page):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
         assert (
-            replies["softmax"]["unstable_softmax"][1] in text
-            and replies["scores_of_she"]["feature_or_column"][1] in text
+            REPLIES["softmax"]["unstable_softmax"][1] in text
+            and REPLIES["scores_of_she"]["feature_or_column"][1] in text
         )
     assert (
         page.symptom_and_reply("weights_of_she", "in_per_cent")[1]
-        == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+        == REPLIES["weights_of_she"]["too_few_digits, in_per_cent"][1]
     )
     assert page.symptom_and_reply("masked_softmax", "unstable_softmax")[1] == MISTAKES["unstable_softmax"].hints[0]
 
@@ -419,7 +418,7 @@ def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twe
         f"2 of 12 students · Exercise {N['weights_of_she']} A row of weights",
     ]
     assert first[0]["cell"] == made_up_class.SOFTMAX.format(name="", x="x").replace("    # \n", "")
-    assert first[0]["asks"] == REPLIES["exercises"]["softmax"]["unstable_softmax"][1]
+    assert first[0]["asks"] == REPLIES["softmax"]["unstable_softmax"][1]
     assert first[0]["mistake"].startswith("The code behaves as if it takes exp of large scores without subtracting")
     assert first[2]["cell"] == "my_weights = [148.4, 1, 20.1, 7.4]"
     slides = page.page(twelve).partition('<section class="slide"')[2]

@@ -139,7 +139,7 @@ def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(numb
     said = teaching.words_by_question(next(entry for entry in SERIES if entry.number == number))
     for name in notebook.questions:
         assert set(said[name]) == {"asked", *PREDICTIONS[name].options}, name
-        assert not teaching.REPLIES["questions"][name].items() & teaching.options(SOURCES[number])[name].items(), name
+        assert not PREDICTIONS[name].spoken.items() & teaching.options(SOURCES[number])[name].items(), name
         (row,) = (line for line in SHEET.splitlines() if line.startswith(f"| `predict.{name}`: "))
         assert row.endswith("".join(f" {letter.upper()} __ %" for letter in PREDICTIONS[name].options) + " |")
     assert "__ %" not in GUIDE
@@ -153,7 +153,7 @@ def test_the_answers_from_memory_are_listed(number):
 
 def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, text):
     for number, task in notebook.exercises.items():
-        told = teaching.REPLIES["exercises"][task.key]
+        told = teaching.REPLIES[task.key]
         names = [id for ids in told for id in re.split(r", | \+ ", ids)]
         assert names and set(names) <= set(task.wrong), f"{number}: {set(names) - set(task.wrong)}"
         assert f"\n*{number} {task.title}*\n" in text
@@ -161,9 +161,8 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
 
 def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
-    questions = {name for notebook in notebooks for name in notebook.questions}
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
-    assert (set(teaching.REPLIES["questions"]), set(teaching.REPLIES["exercises"])) == (questions, exercises)
+    assert set(teaching.REPLIES) == exercises
 
 
 def test_the_clock_of_the_lab_runs_and_leaves_time_for_its_exercises():

@@ -40,9 +40,9 @@ def texts():
         for text in (mistake.behaves_as_if, mistake.symptom, *mistake.hints):
             yield mistake.id, asked, text
     for name, question in PREDICTIONS.items():
-        for text in question.why.values():
+        for text in question.because.values():
             yield name, [name], text
-    for name, replies in REPLIES["exercises"].items():
+    for name, replies in REPLIES.items():
         for ids, told in replies.items():
             for text in told:
                 yield f"{name}: {ids}", [name], text
@@ -408,7 +408,7 @@ def quoted(exercise, shows):
 
 
 def test_an_answer_that_a_reply_quotes_gets_the_name_of_its_row():
-    rows = [(name, ids, shows) for name, row in REPLIES["exercises"].items() for ids, (shows, _) in row.items()]
+    rows = [(name, ids, shows) for name, row in REPLIES.items() for ids, (shows, _) in row.items()]
     tried = [(name, ids, *one) for name, ids, shows in rows for one in quoted(EXERCISES.get(name), shows)]
     assert len(tried) > 45 and {(name, quote) for name, _, quote, _ in tried} >= QUOTED.keys()
     with np.errstate(all="ignore"):

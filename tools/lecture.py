@@ -133,7 +133,7 @@ def terminal(cell, picture):
 
 def vote(question):
     """Return what a speaker needs at a question with options: the right letter, and what to reply to each other one."""
-    wrong = [f"- *{letter}*: {why}" for letter, why in question.why.items() if letter != question.right]
+    wrong = [f"- *{letter}*: {why}" for letter, why in question.because.items() if letter != question.right]
     return markdown("\n".join([f"Vote first. Right is **{question.right}**. What to reply to the others:\n", *wrong]))
 
 
@@ -209,7 +209,7 @@ class Chapter:
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
         goal, _, task = self.sections[heading][0].source.partition("\n\n")
         name = key(self.sections[heading][2].source)
-        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES["exercises"][name].values())
+        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[name].values())
         return Slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
 
 

@@ -133,13 +133,11 @@ SERIES = read_series()
 
 
 def read_replies():
-    """Return what a lecturer asks, and replies to each mistake: {"questions": ..., "exercises": ...} of all lessons."""
-    found = {"questions": {}, "exercises": {}}
+    """Return {name of an exercise: {mistake: (how it shows, what to reply)}} of all lessons."""
+    found = {}
     for notebook in SERIES:
         path = ROOT / "attncourse" / "lessons" / notebook.slug / "replies.toml"
-        if path.exists():
-            for kind, words in tomllib.loads(path.read_text("utf-8")).items():
-                found[kind] |= words
+        found |= tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
     return found
 
 

@@ -2,11 +2,10 @@
 
 python -m tools.teaching
 
-The words stand in replies.toml of each lesson. Its [questions] say what the room hears: what is asked, and a short form
-of an option where that of the notebook is too long for it. Its [exercises] go by the name of the check (of a patient,
-with its number), then by mistake; several ids with one reply are joined by a comma. Of each: how the mistake shows, and
-what to reply. Headings, titles and right letters come from the notebooks and from the questions; tests/test_teaching.py
-sees that the tables are up to date.
+What a room hears of a question stands in questions.toml of each lesson, what to reply to mistakes in replies.toml: by
+the name of the check (of a patient, with its number), then by mistake; several ids with one reply are joined by a
+comma. Of each: how the mistake shows, and what to reply. Headings and titles come from the notebooks;
+tests/test_teaching.py sees that the tables are up to date.
 """
 
 import itertools
@@ -57,7 +56,8 @@ def options(source):
 
 def words_by_question(notebook):
     """Return {question: what is asked, and each option by its letter} of a notebook, as the room hears it."""
-    return {name: said | REPLIES["questions"][name] for name, said in options(notebook.source).items()}
+    found = options(notebook.source).items()
+    return {name: said | (known := PREDICTIONS[name]).spoken | {"asked": known.asked} for name, said in found}
 
 
 def table(*rows):
@@ -96,7 +96,7 @@ def replies(exercises):
     found = []
     for name, title in exercises.items():
         found.append(f"\n*{title}*\n\n")
-        for ids, (shows, reply) in REPLIES["exercises"].get(name, {}).items():
+        for ids, (shows, reply) in REPLIES.get(name, {}).items():
             found.append(f"- {', '.join(f'`{id}`' for id in ids.split(', '))}: {shows}. {reply}\n")
     return "".join(found)
 

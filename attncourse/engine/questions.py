@@ -1,26 +1,40 @@
 """Questions to answer before a result is shown, or from memory; `predict` says which answer is right and why."""
 
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .verdict import as_html, printable
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
+KINDS = {"recall": {"right", "tempting", "because"}, "predict": {"right", "tempting", "because", "asked"}}
+
+
+@dataclass(frozen=True)
 class Question:
     """A question of a notebook; its text and options stand there.
 
-    `right` and `tempting` are letters, of the right option and of the wrong one that comes to mind first (a judgement:
-    nobody has counted).
+    Attributes
+    ----------
+    right, tempting : str
+        Letters, of the right option and of the wrong one that comes to mind first (a judgement: nobody has counted).
+    because : dict
+        Of each option, by its letter, why it is right or wrong.
+    asked, spoken
+        As a room hears it: what is asked, and the options that are too long for that in the notebook, by letter.
     """
 
-    def __init__(self, name, *, right, tempting):
-        self.name, self.right, self.tempting = name, right, tempting
-
-    def because(self, **why):
-        """Say of each option why it is right, or wrong, ``a="..."``, and return the question."""
-        self.why = why
-        return self
+    name: str
+    right: str
+    tempting: str
+    because: dict
+    asked: str = ""
+    spoken: dict = field(default_factory=dict)
 
     def __call__(self, guess: str | None = None) -> "Revealed":
         """Return the Revealed for a guess, a letter, "B" or "b)" too; None means that no choice was made."""
@@ -28,7 +42,41 @@ class Question:
 
     @property
     def options(self):
-        return sorted(self.why)
+        return sorted(self.because)
+
+
+def read_questions(path):
+    """Return {"recall": questions, "predict": questions} of a lesson's file.
+
+    A table is a question: `[recall.name]` opens a notebook, `[predict.name]` stands before a result. Its lines are the
+    attributes of a Question; `because.a = "..."` says why option a is right or wrong.
+    """
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: questions are TOML, and this is not: {error}. Fix: mend that line.") from None
+    if unknown := set(found) - set(KINDS):
+        raise ValueError(
+            f"{path}: a question is [recall.name] or [predict.name], here is [{min(unknown)}]. Fix: write one of them."
+        )
+    return {kind: [_question(path, kind, *row) for row in found.get(kind, {}).items()] for kind in KINDS}
+
+
+def _question(path, kind, name, fields):
+    where, needed = f"{path}, [{kind}.{name}]", KINDS[kind]
+    if set(fields) - {"spoken"} != needed:
+        raise ValueError(
+            f"{where}: such a question has {', '.join(sorted(needed))}, and may have spoken. This one has "
+            f"{', '.join(sorted(fields))}. Fix: these lines and no others."
+        )
+    right, tempting, spoken = fields["right"], fields["tempting"], fields.get("spoken", {})
+    if right == tempting or not {right, tempting, *spoken} <= set(fields["because"]):
+        raise ValueError(
+            f"{where}: right and tempting are two letters, and because says of these and of all in spoken why. Here "
+            f"they are {right}, {tempting} and {', '.join(spoken) or 'none'}, because has "
+            f"{', '.join(fields['because'])}. Fix: mend a letter, or say why."
+        )
+    return Question(name, **fields)
 
 
 def letter(guess):
@@ -50,7 +98,7 @@ class Revealed:
         return self.guess == self.question.right if self.guess in self.question.options else None
 
     def _texts(self):
-        q, why = self.question, self.question.why
+        q, why = self.question, self.question.because
         letters = ", ".join(f'"{letter}"' for letter in q.options)
         if self.guess is None:
             return "… No choice made yet", f"Write one of {letters} above, and run both cells again."

@@ -437,8 +437,8 @@ for name, table in tables.items():
 
 # %% [markdown]
 # Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the pronoun,
-# L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Every second token has
-# a label, *they* and *students* among them.
+# L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Not every token has its
+# label: among rows *they* has, among columns *students*.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
 SENTENCE = SENTENCES[0]
@@ -446,10 +446,13 @@ tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
 titles = [f"L{layer}H{head}\n{name}" for name, (layer, head) in heads.items()]
 labels = {"queries": tokens, "keys": tokens, "titles": titles}
-figure = plot.head_grid(maps, **labels, columns=3, width=6.2)
-for ax in figure.axes[: len(maps)]:  # the labelled ones begin with the second
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(range(1, len(tokens), 2), tokens[1::2])
+figure = plot.head_grid(maps, **labels, columns=3, width=5.9)
+for ax in figure.axes[: len(maps)]:  # row "they" and column "students" are named
+    ax.yaxis.set_ticks(range(7, len(tokens), 4), tokens[7::4])
+    ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4])
+for ax in figure.axes[3:6:2]:
+    ax.set_xlabel("")
+figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>

@@ -32,7 +32,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .5rem; border-bot
 
 def symptom_and_reply(exercise, mistake):
     """Return (how a mistake shows, what to reply): the lecturer's words for both, else those of the check."""
-    for ids, words in REPLIES["exercises"].get(exercise, {}).items():
+    for ids, words in REPLIES.get(exercise, {}).items():
         if mistake in ids.split(", "):
             return [plain(one) for one in words]
     return (MISTAKES[mistake].symptom, MISTAKES[mistake].hints[0]) if mistake in MISTAKES else ("", "")

@@ -2,6 +2,5 @@
 
 from .exercises import EXERCISES, PATIENTS
 from .mistakes import MISTAKES
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PATIENTS", "QUESTIONS", "RECALL"]
+__all__ = ["EXERCISES", "MISTAKES", "PATIENTS"]

@@ -3,6 +3,5 @@
 from .exercises import EXERCISES, masked_softmax
 from .mistakes import MISTAKES
 from .payoffs import PAYOFFS
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "masked_softmax"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "masked_softmax"]

@@ -3,6 +3,5 @@
 from .exercises import EXERCISES, multi_head
 from .mistakes import MISTAKES
 from .payoffs import PAYOFFS
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "multi_head"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "multi_head"]

@@ -3,6 +3,5 @@
 from .exercises import EXERCISES
 from .mistakes import MISTAKES, slow_by_parts
 from .payoffs import PAYOFFS
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "QUESTIONS", "RECALL", "slow_by_parts"]
+__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "slow_by_parts"]

@@ -2,6 +2,5 @@
 
 from .exercises import EXERCISES
 from .mistakes import MISTAKES
-from .questions import QUESTIONS, RECALL
 
-__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL"]
+__all__ = ["EXERCISES", "MISTAKES"]

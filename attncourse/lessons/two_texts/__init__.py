@@ -2,7 +2,6 @@
 
 from .exercises import EXERCISES
 from .mistakes import MISTAKES
-from .questions import QUESTIONS, RECALL
 from .translators import translators
 
-__all__ = ["EXERCISES", "MISTAKES", "QUESTIONS", "RECALL", "translators"]
+__all__ = ["EXERCISES", "MISTAKES", "translators"]
