@@ -549,7 +549,7 @@ for name, style in zip(drawn, dashes):
 _ = ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
 )
-_ = ax.legend(loc="center")
+_ = ax.legend(loc=(0.35, 0.15))
 
 # %%
 predict.at_the_last_position(guess_last)
