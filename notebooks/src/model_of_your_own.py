@@ -189,8 +189,8 @@ print(f"gzip: {packed(late):.2f} bits, having read our text {packed(late, early)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The simple tables mix by [a rule of Witten and Bell](../REFERENCES.md#witten-1991), and are measured on every fourth of 12,000 held-out letters. The next cell prints
-# what is stored: Kneser-Ney tables of three to six letters, and xz. Other texts have other numbers. On Python's help pages the same
-# training stays above the best simple table, which needs only 2.0 bits there.
+# what is stored: Kneser-Ney tables of three to six letters, and xz. Other texts have other numbers, and
+# on some of them this model ends above the best simple table.
 #
 # </details>
 
@@ -338,8 +338,7 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Three seeds each, with two layers of width 64. Without positions the loss is still falling when the training ends, so the table does
-# not say where it would stop. Width 32 and another text, with one seed each, tell the same of residual and positions. Deeper models
-# were not tried.
+# not say where it would stop. Deeper models were not tried.
 #
 # </details>
 
@@ -589,9 +588,7 @@ plot.table(heads, rows)
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Each mistake was trained with two seeds, and both tell the same. At width 32, and on another text, Python's help pages, we tried one
-# seed and the strongest claims: models that look ahead fall below 0.3 bits and jump at the last position, and a bare reshape draws its
-# saw. Leaving out the division cost 0.00 bits at width 32, and 0.11 on the other text.
+# Each mistake was trained with two seeds, and both tell the same. Other widths and other texts have other numbers.
 #
 # </details>
 
