@@ -39,6 +39,10 @@ class Checks:
     multi_head_attention: Exercise
     MultiHeadAttention: Exercise
     two_jobs: Exercise
+    windows: Exercise
+    bits: Exercise
+    block: Exercise
+    write: Exercise
     patch: Exercise
     bag_accuracy: Exercise
     induction_measure: Exercise
@@ -105,6 +109,9 @@ class Predict:
     equal_sizes: Question
     reshape: Question
     head_divisor: Question
+    bits_a_letter: Question
+    lowest_loss: Question
+    at_the_last_position: Question
     pale: Question
     sums: Question
     too_good: Question
@@ -123,7 +130,6 @@ class Predict:
     one_sentence: Question
     head_of_zeros: Question
     witness: Question
-    cheated: Question
     hidden_bugs: Question
     shifted: Question
     beyond: Question
@@ -148,6 +154,7 @@ class Predict:
     before_pytorch_module: Recall
     before_masks: Recall
     before_multi_head: Recall
+    before_model_of_your_own: Recall
     before_bug_clinic: Recall
     before_train_and_look: Recall
     before_a_real_model: Recall

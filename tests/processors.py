@@ -19,6 +19,8 @@ TRAINS = (
     "tests/test_jumps.py::test_what_is_stored_can_be_trained_again",
     "tests/test_jumps.py::test_the_diagonal_stands_in_the_weights_of_other_trainings",
     "tests/test_jumps.py::test_at_half_the_rate_twelve_heads_learn_nearly_all_of_it",
+    "tests/test_letters.py::test_a_rate_may_depend_on_the_step",
+    "tests/test_letters.py::test_what_is_stored_can_be_trained_again",
     "tests/test_neighbours.py",
     "tests/test_seeds.py::test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else",
     "tests/test_statements.py::test_adam_moves_a_number_whose_gradient_has_become_0",
@@ -30,7 +32,7 @@ TRAINS = (
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
     *(
         f"notebooks/{find_notebook(lesson).built.name}"
-        for lesson in ("pytorch_module", "bug_clinic", "train_and_look", "todays_head", "casebook")
+        for lesson in ("pytorch_module", "model_of_your_own", "bug_clinic", "train_and_look", "todays_head", "casebook")
     ),
 )
 

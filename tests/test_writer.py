@@ -213,7 +213,6 @@ def test_what_the_notebook_says_of_five_seeds():
     assert all(lowest < loss < lowest + 0.02 for loss in all_of("writer", "loss"))
     for name, least in {"writer": 0.99, "2 KV heads": 0.99, "1 KV head": 0.99, "no positions": 0.985}.items():
         assert min(all_of(name, "grammatical")) >= least and min(all_of(name, "agreement")) == 1
-    assert max(all_of("no mask", "loss")) < 0.01 and max(all_of("no mask", "grammatical")) < 0.01
     cut = [found["without subject"] for found in RECORDED]
     assert (round(1 - max(cut), 2), round(1 - min(cut), 2)) == (0.19, 0.62)  # by so much it falls
     assert cut[0] > 0.8 and RECORDED[0]["without both"] < 0.41

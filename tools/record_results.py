@@ -1,6 +1,7 @@
 """Write the results that notebooks replay, in attncourse/data: neighbours_results.json and jumps_results.json (both
 train_and_look), minilm_results.json (a_real_model), writer_results.json with writer_weights.npz (one_token_at_a_time),
-dates_results.json with dates_weights.npz (two_texts), and smollm_results.json and smollm_stops.json, of the decoder.
+dates_results.json with dates_weights.npz (two_texts), letters_results.json with letters_weights.npz
+(model_of_your_own), and smollm_results.json and smollm_stops.json, of the decoder.
 
     make real-model && python -m tools.record_results a_real_model && make notebooks NB=a_real_model
     python -m tools.record_results neighbours && make notebooks NB=train_and_look
@@ -10,10 +11,12 @@ For a_real_model it runs the cells of the source in order and keeps every result
 trains every model of `attncourse.training.neighbours`, in half a minute. For train_and_look it runs the cells that
 define the model and its training, and trains it nineteen times, in five minutes. For one_token_at_a_time it trains the
 writer with five seeds, and its variants, in five minutes. For two_texts it runs the cells that define the translator
-and its training, and trains it ten times, in four minutes. For the decoder it takes every one of `tools/measures.py`,
+and its training, and trains it ten times, in four minutes. For model_of_your_own it does so forty-two times, half a
+minute each on an idle machine, or only those named behind it, "right 0" for instance; what was trained before stays,
+and so the rest can follow another day. For the decoder it takes every one of `tools/measures.py`,
 in ten minutes or so, or only those named behind `decoder`. Run it after a change of an experiment;
-tests/test_neighbours.py, test_jumps.py, test_real_model.py, test_writer.py and test_smollm_results.py compare fresh
-results with the files.
+tests/test_neighbours.py, test_jumps.py, test_real_model.py, test_writer.py, test_letters.py and test_smollm_results.py
+compare fresh results with the files.
 """
 
 import json
@@ -27,6 +30,8 @@ import numpy as np
 from attncourse import real_model
 from attncourse.model_files import DATA
 from attnlib.progress import progress
+
+from . import letter_models
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "a_real_model.py"
 TARGET = DATA / "minilm_results.json"
@@ -142,8 +147,7 @@ def of_one_variant(name, corpus, seed=0):
     from attncourse import writer
     from attncourse.training import decoder
 
-    steps = decoder.STEPS.get(name, 840)
-    return decoder.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
+    return decoder.trained(corpus, seed, **writer.VARIANTS[name])
 
 
 def of_one_seed(models):
@@ -263,6 +267,30 @@ def drop_mask(model):
     return model
 
 
+def of_the_letters():
+    """Train the model of lesson model_of_your_own as it is and with each mistake, and measure what was not measured."""
+    import torch
+
+    from attncourse import letters
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    corpus, found = letters.Corpus(), letters.load_results() if letters.RESULTS.exists() else {}
+    names = [f"{name} {seed}" for seed in (0, 1) for name in letters.TEN]
+    names += ["right 2", *(f"{n} letters 0" for n in letter_models.SHORT)]
+    names += [f"without {part} {i}" for i in range(3) for part in letter_models.PARTS]
+    names += [f"{name} {i}" for i in range(3) for name in letter_models.SLOW]
+    if "yardstick" not in found:
+        found["yardstick"] = round_for_json(letter_models.yardstick(corpus))
+        write(letters.RESULTS, found)
+    for name in progress(sys.argv[2:] or [name for name in names if name not in found], "trainings"):
+        weights, result = letter_models.train_one(name, corpus)
+        found[name] = round_for_json(result)
+        letter_models.keep(name, weights, corpus, found)
+        write(letters.RESULTS, found := round_for_json(found))  # after each: an end in the middle loses one
+    return letters.RESULTS, found
+
+
 def of_the_decoder():
     from attncourse import smollm
 
@@ -289,6 +317,7 @@ def main():
         "a_real_model": of_the_model,
         "one_token_at_a_time": of_the_writers,
         "two_texts": of_the_translator,
+        "model_of_your_own": of_the_letters,
         "decoder": of_the_decoder,
     }
     write(*makers[sys.argv[1] if len(sys.argv) > 1 else "a_real_model"]())

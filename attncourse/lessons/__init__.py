@@ -12,6 +12,7 @@ ORDER = (
     "pytorch_module",
     "masks",
     "multi_head",
+    "model_of_your_own",
     "bug_clinic",
     "train_and_look",
     "a_real_model",

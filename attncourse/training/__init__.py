@@ -34,8 +34,8 @@ def train(model, draw, loss, *, steps, lr, seed=0, every=None, measure=None, des
     loss : callable
         Called with the model and a batch; returns one number as a tensor.
     steps : int
-    lr : float
-        Adam's learning rate.
+    lr : float or callable
+        Adam's learning rate, or a function from the number of the step, 1 for the first, to it.
     seed : int
         Of the batches. The model's first weights are the caller's: torch.manual_seed before it is made.
     every : int, optional
@@ -74,18 +74,20 @@ def train(model, draw, loss, *, steps, lr, seed=0, every=None, measure=None, des
     """
     steps = validation.positive_int(steps, "steps")
     every = None if every is None else validation.positive_int(every, "every")
-    if isinstance(lr, bool) or not isinstance(lr, numbers.Real) or not 0 < lr < float("inf"):
+    rate = lr if callable(lr) else lambda step: lr
+    if not callable(lr) and (isinstance(lr, bool) or not isinstance(lr, numbers.Real) or not 0 < lr < float("inf")):
         raise ValueError(f"lr must be a positive number, got {lr!r}. Fix: lr=1e-3 is a common start.")
     if measure is not None and every is None:
         raise ValueError("measure needs to know when: expected every=..., got None. Fix: every=20.")
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate(1))
     history = History([], {}, {})
     _keep(history, model, 0, every, measure, steps)
     numbers_of_steps = range(1, steps + 1)
     for step in numbers_of_steps if description is None else progress(numbers_of_steps, description):
         value = loss(model, draw(generator))
-        _check_loss(value, step, lr)
+        _check_loss(value, step, optimizer.param_groups[0]["lr"])
+        optimizer.param_groups[0]["lr"] = rate(step)
         optimizer.zero_grad()
         value.backward()
         optimizer.step()

@@ -8,8 +8,6 @@ from attnlib.torch_layers import MultiHeadAttention
 from .. import writer
 from . import train
 
-STEPS = {"no mask": 210}  # the others take 840
-
 
 class Writer(nn.Module):
     """The twin of `writer.Writer` that learns; it takes the same options, and its vectors of places learn, too.
@@ -18,7 +16,7 @@ class Writer(nn.Module):
     torch.Size([1, 3, 40])
     """
 
-    def __init__(self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, is_causal=True):
+    def __init__(self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True):
         super().__init__()
         self.token, self.read = nn.Embedding(len(writer.WORDS), d_model), nn.Linear(d_model, len(writer.WORDS))
         places = torch.randn(writer.LENGTH, d_model) if positions else torch.zeros(writer.LENGTH, d_model)
@@ -29,20 +27,19 @@ class Writer(nn.Module):
             nn.Sequential(nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, d_model))
             for _ in range(layers)
         )
-        self.is_causal = is_causal
 
     def forward(self, tokens):
         """Return the logits of the next word at each place, (b, n, words)."""
         x = self.token(tokens) + self.place[: tokens.shape[1]]
         for attention, network in zip(self.attention, self.network, strict=True):
-            x = x + attention(x, is_causal=self.is_causal)[0]  # (b, n, d_model)
+            x = x + attention(x, is_causal=True)[0]  # (b, n, d_model)
             x = x + network(x)
         return self.read(x)
 
     @torch.no_grad()
     def to_numpy(self):
         """Return a `writer.Writer` with copies of the weights."""
-        model = writer.Writer(len(self.attention), is_causal=self.is_causal)
+        model = writer.Writer(len(self.attention))
         model.token, model.place = (array(x) for x in (self.token.weight, self.place))
         model.W_read, model.b_read = array(self.read.weight.T), array(self.read.bias)
         model.attention = [attention.to_numpy() for attention in self.attention]

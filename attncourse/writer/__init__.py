@@ -27,12 +27,11 @@ SEEDS = range(5)
 # Options of `Writer` for the decoders that are compared, and which of them are stored, as trained from seed 0.
 VARIANTS = {
     "writer": {},
-    "no mask": {"is_causal": False},
     "no positions": {"positions": False},
     "2 KV heads": {"num_kv_heads": 2},
     "1 KV head": {"num_kv_heads": 1},
 }
-STORED = ("writer", "no mask", "no positions", "2 KV heads")
+STORED = ("writer", "no positions", "2 KV heads")
 RESULTS, WEIGHTS = DATA / "writer_results.json", DATA / "writer_weights.npz"  # tools/record_results.py writes both
 
 
@@ -115,18 +114,15 @@ def _linear(d_in, d_out, rng):
 class Writer:
     """A small decoder: words and places, then layers that add attention, and a small network, to what came in.
 
-    `training.decoder.Writer` is its twin in torch. Without `positions` it has no vectors for places; if it is not
-    `is_causal`, every word sees the words behind it, too. `rng`, a Generator or a seed, draws the weights in float64;
-    `load` puts trained ones in their place.
+    `training.decoder.Writer` is its twin in torch. Without `positions` it has no vectors for places. `rng`, a
+    Generator or a seed, draws the weights in float64; `load` puts trained ones in their place.
 
     >>> logits, maps = Writer(rng=0)(tokens_of("the cat"))
     >>> logits.shape, len(maps), maps[0].shape
     ((1, 3, 40), 2, (1, 4, 3, 3))
     """
 
-    def __init__(
-        self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, is_causal=True, rng=None
-    ):
+    def __init__(self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, rng=None):
         rng = validation.generator(rng)
         self.token = rng.normal(size=(len(WORDS), d_model))
         self.place = rng.normal(size=(LENGTH, d_model)) if positions else np.zeros((LENGTH, d_model))
@@ -134,9 +130,8 @@ class Writer:
         self.attention = [MultiHeadAttention(d_model, num_heads, **options) for _ in range(layers)]
         self.network = [Network(d_model, rng) for _ in range(layers)]
         self.W_read, self.b_read = _linear(d_model, len(WORDS), rng)
-        self.is_causal = is_causal
 
-    def __call__(self, tokens, caches=None, *, masks=None, is_causal=None, start=None):
+    def __call__(self, tokens, caches=None, *, masks=None, is_causal=True, start=None):
         """Return the logits of the next word at each place, (b, n, words), and the weights of each layer, (b, h, n, n).
 
         `caches` holds a KVCache for each layer, `masks` a mask for each; the first token stands at place `start`, by
@@ -144,7 +139,6 @@ class Writer:
         """
         nothing = [None] * len(self.attention)
         caches, masks = caches or nothing, masks or nothing
-        is_causal = self.is_causal if is_causal is None else is_causal
         if start is None:
             start = 0 if caches[0] is None else len(caches[0])
         x, maps = self.token[tokens] + self.place[start : start + tokens.shape[1]], []
@@ -303,7 +297,7 @@ def window(width, keep_first=False, n=LENGTH):
 def measured(model, seed=0):
     """Return the figures that compare seeds: loss on new sentences, share of right ones among 500, agreement."""
     on_new = loss(model, Corpus(2000, seed=1).tokens)
-    sentences = write(with_caches(model) if model.is_causal else all_at_once(model), size=500, seed=seed)
+    sentences = write(with_caches(model), size=500, seed=seed)
     return {"loss": on_new, "grammatical": share_grammatical(sentences), "agreement": agreement(model)}
 
 

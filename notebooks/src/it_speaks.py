@@ -36,7 +36,8 @@ yours = live.ribbons(smollm.sentences(speaker), smollm.BLANK)
 yours
 
 # %% [markdown]
-# What you see is one step of writing. To write, the model appends the likeliest word and starts again:
+# What you see is one step of writing. To write, the model appends the likeliest word and starts again, as in exercise [[write]]. It is the
+# model of notebook [[model_of_your_own]], 1,200 times as large:
 
 # %%
 # Stored results, for readers without the model.
@@ -234,7 +235,7 @@ for name in SHOWN:
 plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"])
 
 # %% [markdown]
-# Nobody trained this model to look ahead: it learned behind a mask, unlike the model that cheated in notebook [[one_token_at_a_time]]. But
+# Nobody trained this model to look ahead: it learned behind a mask, unlike those that cheated in notebook [[model_of_your_own]]. But
 # attention takes from whatever key fits, and now the next word is among the keys. When it writes, there is no next word. And a
 # prompt read in one pass has seen what follows each word: its keys and values are not those that the model knows, and the text
 # is lost. Read token by token, the prompt gives the healthy text. So a low loss alone proves nothing. Nor does fluent text: with

@@ -84,11 +84,11 @@ N_TOKENS, N_POSITIONS, D = 10, 10, 32  # different tokens, positions, features
 # - **b** $W_Q$ and $W_K$ are exchanged
 # - **c** a query sees a token that comes after it
 #
-# **2.** *(notebook [[multi_head]])* A layer has $d_{model} = 128$ and 8 heads. By which number are the scores divided?
+# **2.** *(notebook [[model_of_your_own]])* A model was trained without the division by $\sqrt{d_k}$. What gives it away?
 #
-# - **a** 4
-# - **b** 8
-# - **c** 11.3
+# - **a** a loss far below every table
+# - **b** a jump of its loss at the last position
+# - **c** a test on numbers
 #
 # **3.** *(notebook [[scaling]])* The entries of $q$ and $k$ are drawn with variance 1, and $d_k = 64$. How large is a typical
 # score $q \cdot k$?

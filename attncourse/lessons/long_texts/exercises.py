@@ -187,7 +187,7 @@ EXERCISES = (
         "of `block` queries by `block` keys. attn_mask is None or boolean, (n_q, n_k), True = may attend; a query that "
         "may attend to no key gives 0. Beside its output the function holds what belongs to one tile.",
         (
-            "Two loops: tiles of queries outside, tiles of keys inside. What is inside is 14.1.",
+            "Two loops: tiles of queries outside, tiles of keys inside. What is inside is 15.1.",
             "Cut the mask as you cut queries and keys: attn_mask[i : i + block, j : j + block].",
             "Make the output first, np.zeros((*query.shape[:-1], value.shape[-1])), and write each tile of queries "
             "into output[..., i : i + block, :].",
