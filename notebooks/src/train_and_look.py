@@ -747,7 +747,7 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # %% jupyter={"source_hidden": true}
 rows = []
 for layers, heads, rate, steps, right in stored["rates"]:
-    right = ", ".join(f"{share:.2f}" for share in right)
+    right = ",\N{NO-BREAK SPACE}".join(f"{share:.2f}" for share in right)
     rows.append((layers, heads, f"{rate:g}", steps, right))
 names = "layers", "heads in each", "rate", "steps", "right, three seeds"
 plot.table(names, rows)
