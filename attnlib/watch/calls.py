@@ -55,9 +55,9 @@ class Call:
         Raises
         ------
         LookupError
-            If the call was not kept, or there is no product of queries and keys, as in additive attention.
+            If the call was not kept, or has no product of queries and keys.
         ArithmeticError
-            If the output computed again is not the one that the model used. It says by how much.
+            If the output computed again is not the model's own, and by how much.
         """
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
@@ -73,18 +73,16 @@ class Call:
             weights = self._part("weights", at)[..., queries, :].numpy(force=True)
             if np.abs(weights - trace.weights).max() > 1e-3:
                 trace = replace(trace, weights=weights, output=weights @ arrays[2])
-        self._prove(trace.output, output[..., queries, :].numpy(force=True))
-        return trace
-
-    def _prove(self, ours, models):
+        models = output[..., queries, :].numpy(force=True)
         live = ~np.isnan(models).any(-1)  # a row that may attend to nothing: torch gives NaN, attnlib 0
-        error = np.abs(ours - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
+        error = np.abs(trace.output - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
         if not error <= TOLERANCE[self.dtype]:
             why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
             raise ArithmeticError(
                 f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
                 f"number, expected at most {TOLERANCE[self.dtype]:g}, so no trace is given.{why}"
             )
+        return trace
 
     @property
     def _name(self):
@@ -120,18 +118,17 @@ class Call:
             return "causal" if self.n_q == self.n_k else "causal, upper left"
         if "query" not in (self.kept or {}):
             return "?"
-        masks = [self._mask((b, ALL), ALL) for b in range(len(self.kept["query"]))]
-        one = torch.ones(self.h, self.n_q, self.n_k, dtype=torch.bool)
-        masks = [one if mask is None else mask.expand_as(one).cpu() for mask in masks]
-        allowed = torch.stack([mask if mask.dtype == torch.bool else mask > BLOCKED for mask in masks])
-        bias = any(x.dtype != torch.bool and ((x != 0) & may).any() for x, may in zip(masks, allowed, strict=True))
-        return " + ".join([*_kind(allowed), *["bias"] * bias]) or "none"
+        if (mask := self._mask((ALL, ALL), ALL)) is None:
+            return "none"
+        allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
+        bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
+        return " + ".join([*_kind(allowed.cpu()), *["bias"] * bias]) or "none"
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
-        h = self.h if self.h == self.h_kv else f"{self.h} on {self.h_kv}"
-        cells = [self.number, self.path, self.kind, self.b, h, self.n_q, self.n_k, self.d_k]
-        cells += ["?" if self.scale is None else f"{self.scale:.4g}", self.mask_in_words]
+        h, scale = str(self.h), "?" if self.scale is None else f"{self.scale:.4g}"
+        h += f" on {self.h_kv}" * (self.h != self.h_kv)
+        cells = self.number, self.path, self.kind, self.b, h, self.n_q, self.n_k, self.d_k, scale, self.mask_in_words
         return [*map(str, cells), str(self.dtype).removeprefix("torch."), "; ".join(notes)]
 
     def __repr__(self) -> str:
@@ -174,18 +171,8 @@ class Seen(list[Call]):
     def grid(self, batch: int = 0, side: int = 16) -> Grid:
         """Return a number and a small map of every head, for all calls that were kept.
 
-        Parameters
-        ----------
-        batch : int
-            The sequence, counted from 0.
-        side : int
-            Cells of a small map across and down, at most. A cell is the share of weight that its queries give to its
-            keys.
-
-        Raises
-        ------
-        LookupError, ArithmeticError
-            As `Call.trace`: each block of rows is computed again and proved, one at a time, so memory stays small.
+        A map has at most `side` cells across and down; a cell is the share of weight that its queries give to its keys.
+        One block of rows at a time is computed again and proved, as by `Call.trace`, so memory stays small.
         """
         calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
         return Grid(calls, *map(list, zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)))
@@ -193,7 +180,8 @@ class Seen(list[Call]):
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
         """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
 
-        Its layers are the calls of n queries and keys that are like the first of them in heads and scale, in order.
+        Its layers are the calls of n queries and keys that are like the first of them in heads and scale, in order, and
+        whose weights are a softmax of their scores. LookupError says that there are none; else as `Call.trace`.
 
         Parameters
         ----------
@@ -201,13 +189,6 @@ class Seen(list[Call]):
             All n tokens of the sequence, as the tokenizer writes them, with the blank in front that begins a word.
         following : sequence of (str, float)
             The most likely next tokens and their probabilities, falling.
-        batch : int
-            The sequence, counted from 0.
-
-        Raises
-        ------
-        LookupError, ArithmeticError
-            If no call has n queries and keys, or its weights are no softmax of its scores; else as `Call.trace`.
         """
         fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
         fit = [call for call in fit if (call.n_q, call.n_k) == (len(words),) * 2]
@@ -298,8 +279,8 @@ def _difference(masked, scaled, dtype):
     """Return what was done to the scaled scores before the softmax, as a mask."""
     added = masked - scaled
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
-    if (added > BLOCKED).any(-1).all():
-        added = added - added.amax(-1, keepdim=True)
+    most = added.amax(-1, keepdim=True)
+    added = added - most.masked_fill(most <= BLOCKED, 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
 
@@ -312,11 +293,12 @@ def _kind(allowed):
     behind = f", {hidden} keys hidden" if hidden else ""
     if torch.equal(allowed, columns.expand_as(allowed)):
         return ["padding" + behind] if hidden else []
+    first = allowed.byte().argmax(-1)  # key of each row
     for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
-        back = torch.arange(n_q)[:, None] + offset - torch.arange(n_k)  # how far a key lies before its query
-        far = int((back * allowed).amax())
-        if torch.equal(allowed, (back >= 0) & columns & (back <= far)):
-            return [name + (f", reaches back {far}" if ((back > far) & columns).any() else "") + behind]
+        far = int((torch.arange(n_q) + offset - first)[allowed.any(-1)].amax())
+        before = columns.expand_as(allowed).tril(offset)
+        if torch.equal(allowed, before.triu(offset - far)):
+            return [name + (f", reaches back {far}" if before.tril(offset - far - 1).any() else "") + behind]
     return ["some pairs" + behind]
 
 
