@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,19 +46,15 @@ class Call:
     def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return every step of one sequence, whose output is the model's own up to rounding.
 
+        LookupError says that the call was not kept, or has no product of queries and keys; ArithmeticError by how much
+        the output computed again is not the model's own.
+
         Parameters
         ----------
         batch, head : int
             The sequence, and the head, both counted from 0. Without a head all of them, (h, n_q, n_k).
         queries : slice
             Only these rows: of a long text the whole map may not fit into memory.
-
-        Raises
-        ------
-        LookupError
-            If the call was not kept, or has no product of queries and keys.
-        ArithmeticError
-            If the output computed again is not the model's own, and by how much.
         """
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
@@ -97,7 +94,7 @@ class Call:
             raise LookupError(f"{self._name} {why}.")
         x = self.kept[name]
         x = x if x.shape[1] in (1, self.h) else x.repeat_interleave(self.h // x.shape[1], 1)
-        return _select(x, at).to(torch.float64 if self.dtype == torch.float64 else torch.float32)
+        return x.expand(self.b, self.h, -1, -1)[at].to(torch.float64 if self.dtype == torch.float64 else torch.float32)
 
     def _mask(self, at, rows):
         """Return who may attend, or what is added to the scaled scores, of these rows; None: all may."""
@@ -108,8 +105,9 @@ class Call:
             return _difference(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
         if "mask" not in self.kept:
             return None
-        x = _select(self.kept["mask"], at)
-        return _as_boolean(x.expand(*x.shape[:-2], self.n_q, self.n_k)[..., rows, :])
+        x, every = self.kept["mask"], at == (ALL, ALL)
+        x = x.expand(*(x.shape[:2] if every else (self.b, self.h)), self.n_q, self.n_k)
+        return _as_boolean(x[at][..., rows, :])
 
     @cached_property
     def mask_in_words(self) -> str:
@@ -152,21 +150,20 @@ class Seen(list[Call]):
         if not isinstance(which, str):
             found = super().__getitem__(which)
             return Seen(found, self.model) if isinstance(which, slice) else found
-        calls = [call for call in self if fits(which, call.path)]
-        if not calls:
+        if not (calls := [call for call in self if fits(which, call.path)]):
             paths = ", ".join(dict.fromkeys(call.path for call in self))
             raise LookupError(f"no call fits {which!r}: expected one of {paths}.")
         return calls[0] if len(calls) == 1 else Seen(calls, self.model)
 
     def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return the trace of the only call; where there are several, LookupError says which numbers they have."""
-        if len(self) > 1:
-            numbers = ", ".join(f"{call.number} ({call.path})" for call in self[:MOST_ROWS])
-            raise LookupError(
-                f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
-                f"Fix: the number of one, seen[{self[0].number}].trace(...)."
-            )
-        return self[0].trace(batch, head, queries)
+        if len(self) < 2:
+            return self[0].trace(batch, head, queries)
+        numbers = ", ".join(call._name.removeprefix("call ") for call in self[:MOST_ROWS])
+        raise LookupError(
+            f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
+            f"Fix: the number of one, seen[{self[0].number}].trace(...)."
+        )
 
     def grid(self, batch: int = 0, side: int = 16) -> Grid:
         """Return a number and a small map of every head, for all calls that were kept.
@@ -190,15 +187,16 @@ class Seen(list[Call]):
         following : sequence of (str, float)
             The most likely next tokens and their probabilities, falling.
         """
+        n = len(words)
         fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
-        fit = [call for call in fit if (call.n_q, call.n_k) == (len(words),) * 2]
-        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
-        if not fit or fit[0].scale <= 0:
+        fit = [call for call in fit if call.n_q == call.n_k == n and call.scale > 0]
+        if not fit:
             sizes = ", ".join(sorted({f"{call.n_q} x {call.n_k}" for call in self})) or "no call"
             raise LookupError(
-                f"ribbons show maps of all words, expected a call of {len(words)} x {len(words)} that was kept, got "
-                f"{sizes}. Fix: one word for each token, or trace() of one call."
+                f"ribbons show maps of all words, expected a call of {n} x {n} that was kept, got {sizes}. "
+                "Fix: one word for each token, or trace() of one call."
             )
+        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
         scores = np.stack([call.trace(batch).masked_scores for call in fit])
         d_k = round(fit[0].scale ** -2, 6)  # by whose root the scores are divided
         stop = {"d_k": d_k, "weights": core.softmax(scores[0, 0]), "next": following}
@@ -225,7 +223,7 @@ class Grid:
     def __repr__(self) -> str:
         heads = [f"head {head}" for head in range(max(call.h for call in self.calls))]
         rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
-        return _align([["", "module", *heads], *(row + [""] * (len(heads) + 2 - len(row)) for row in rows)])
+        return _align([["", "module", *heads], *rows])
 
 
 def _in_few_cells(call, batch, side):
@@ -255,24 +253,18 @@ def _table(calls):
 
 
 def _align(rows):
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def _select(x, at):
-    """Return one sequence, and one head or all, of a tensor (b, h, ...); an axis of size 1 stands for all."""
-    b, h = (0 if size == 1 and place != ALL else place for size, place in zip(x.shape[:2], at, strict=True))
-    return x[b, h]
 
 
 def _as_boolean(mask):
     """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
     if mask.dtype == torch.bool:
         return mask
-    blocked = mask <= BLOCKED
-    if ((mask != 0) & ~blocked).any() or blocked.all(-1).any():
+    allowed = mask > BLOCKED
+    if ((mask != 0) & allowed).any() or not allowed.any(-1).all():
         return mask.to(torch.promote_types(mask.dtype, torch.float32))
-    return ~blocked if blocked.any() else None
+    return None if allowed.all() else allowed
 
 
 def _difference(masked, scaled, dtype):
