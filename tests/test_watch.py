@@ -1,6 +1,8 @@
 """attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
 
 import re
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -573,3 +575,10 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
 def test_only_a_module_can_be_watched(other):
     with pytest.raises(TypeError, match=r"watch expects an nn\.Module that runs in Python, got"), watch(other):
         pass
+
+
+@pytest.mark.parametrize("part", ["watch", "diagnose"])
+def test_without_torch_a_part_says_what_to_install(part):
+    code = f"import sys; sys.modules['torch'] = None; import attnlib.{part}"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert re.search(rf"attnlib\.{part} .* of torch, which is not installed here\. Fix: pip install torch", told), told

@@ -1,7 +1,5 @@
 """What sees the calls while a model runs: torch's own hook for functions, of one thread, undone by any exception."""
 
-from __future__ import annotations
-
 import sys
 import types
 
@@ -16,15 +14,10 @@ from .calls import Call, fits
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "h", "num_attn_heads")
 
 
-def _body(function):
-    """Return a Python function of torch that lets its inner calls be seen: a copy which asks no hook itself."""
-    names = {**function.__globals__, "has_torch_function": lambda _: False}
-    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
-
-
-_multi_head = _body(F.multi_head_attention_forward)
+# A copy of torch's function that asks no hook itself, so its inner calls are seen.
+_MULTI_HEAD = F.multi_head_attention_forward
+_names = {**_MULTI_HEAD.__globals__, "has_torch_function": lambda _: False}
+_multi_head = types.FunctionType(_MULTI_HEAD.__code__, _names, "multi_head", _MULTI_HEAD.__defaults__)
 
 
 class Watching(TorchFunctionMode):
@@ -39,7 +32,7 @@ class Watching(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function is F.multi_head_attention_forward:
+        if function is _MULTI_HEAD:
             with self:
                 return _multi_head(*args, **kwargs)
         name = getattr(function, "__name__", "")
@@ -127,12 +120,10 @@ def _four_axes(tensors, module):
     lead = next(tensors[name] for name in ("weights", "masked", "query") if name in tensors).shape[:-2]
     heads = next((x for name in _HEADS if isinstance(x := getattr(module, name, None), int)), 1)
     grouped = len(lead) == 3 and tensors["value"].shape[-3] == 1 < lead[-1]  # heads in groups, which share keys
+    cut = 1 if len(lead) < 3 or grouped else -1
+    both = lead[:cut].numel(), lead[cut:].numel()
     if len(lead) == 1 and lead[0] % heads == 0:
         both = lead[0] // heads, heads
-    elif len(lead) in (1, 2) or grouped:
-        both = lead[0], lead[1:].numel()
-    else:
-        both = lead[:-1].numel(), lead[-1] if lead else 1
 
     def four(name, x):
         own = x.shape[:-2]

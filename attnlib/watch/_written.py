@@ -1,7 +1,5 @@
 """Attention that a model writes out: a product, a softmax, a product with the values, followed tensor by tensor."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import torch

@@ -1,7 +1,5 @@
 """What was seen: one attention call, and all of them."""
 
-from __future__ import annotations
-
 import fnmatch
 import itertools
 from collections.abc import Iterable, Sequence
@@ -130,7 +128,7 @@ class Call:
         return [*map(str, cells), str(self.dtype).removeprefix("torch."), "; ".join(notes)]
 
     def __repr__(self) -> str:
-        return _table([self])
+        return repr(Seen([self], None))
 
 
 class Seen(list[Call]):
@@ -140,7 +138,7 @@ class Seen(list[Call]):
     a path gives all calls inside that module.
     """
 
-    def __init__(self, calls: Iterable[Call], model: torch.nn.Module) -> None:
+    def __init__(self, calls: Iterable[Call], model: torch.nn.Module | None) -> None:
         super().__init__(calls)
         self.model = model
 
@@ -165,7 +163,7 @@ class Seen(list[Call]):
             f"Fix: the number of one, seen[{self[0].number}].trace(...)."
         )
 
-    def grid(self, batch: int = 0, side: int = 16) -> Grid:
+    def grid(self, batch: int = 0, side: int = 16) -> "Grid":
         """Return a number and a small map of every head, for all calls that were kept.
 
         A map has at most `side` cells across and down; a cell is the share of weight that its queries give to its keys.
@@ -177,15 +175,9 @@ class Seen(list[Call]):
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
         """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
 
-        Its layers are the calls of n queries and keys that are like the first of them in heads and scale, in order, and
-        whose weights are a softmax of their scores. LookupError says that there are none; else as `Call.trace`.
-
-        Parameters
-        ----------
-        words : sequence of str
-            All n tokens of the sequence, as the tokenizer writes them, with the blank in front that begins a word.
-        following : sequence of (str, float)
-            The most likely next tokens and their probabilities, falling.
+        `words` are all n tokens, with the blank in front that begins a word; `following` are the likely next tokens and
+        their probabilities, falling. Layers are the calls of n queries and keys that are like the first of them in
+        heads and scale, and whose weights are a softmax of their scores; LookupError says that there are none.
         """
         n = len(words)
         fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
@@ -203,8 +195,11 @@ class Seen(list[Call]):
         return {"words": words, "layer": 1, "head": 1, "d_k": d_k, "stops": [stop], "scores": scores}
 
     def __repr__(self) -> str:
+        if not self:
+            return _why_nothing(self.model)
+        head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
-        return _table(self[:MOST_ROWS]) + more if self else _why_nothing(self.model)
+        return _align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
 
 
 @dataclass(repr=False, eq=False)
@@ -242,14 +237,8 @@ def _in_few_cells(call, batch, side):
 
 def fits(pattern: str, path: str) -> bool:
     """Tell whether the path of a module fits a pattern, or lies inside the module that is named."""
-    if not set(pattern) & set("*?["):
-        return f"{path}.".startswith(f"{pattern}.")
-    return any(fnmatch.fnmatchcase(whole, pattern) for whole in (path, f".{path}", f"{path}.", f".{path}."))
-
-
-def _table(calls):
-    head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
-    return _align([head, *(call._row() for call in calls)])
+    wholes = (path, f".{path}", f"{path}.", f".{path}.")
+    return f"{path}.".startswith(f"{pattern}.") or any(fnmatch.fnmatchcase(whole, pattern) for whole in wholes)
 
 
 def _align(rows):
