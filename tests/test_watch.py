@@ -624,3 +624,20 @@ def test_the_picture_of_patches_has_rows_and_columns_as_the_image():
     maps = seen[0].trace().weights[:, 0, 1:].reshape(-1, 3, 5)
     assert maps.shape == (1, 3, 5) and np.unravel_index(maps[0].argmax(), (3, 5)) == (1, 3)
     assert plot.head_grid(maps, vmax=maps.max()).axes[0].images[0].get_array().shape == (3, 5)
+
+
+def test_what_was_seen_stays_as_it_was_when_the_model_writes_over_it():
+    q, k, v = torch.randn(3, 1, HEADS, N, 8)
+    with watch(nn.Identity()) as seen:
+        output = sdpa(q, k, v).clone()
+        sdpa(q, k, v).mul_(2)
+    for x in (q, k, v):
+        x.zero_()
+    assert [np.allclose(call.trace().output, output[0].numpy(), atol=1e-6) for call in seen] == [True, True]
+
+
+def test_a_softmax_over_experts_is_no_attention():
+    tokens, router, experts = torch.randn(6, DIM), nn.Parameter(torch.randn(DIM, 3)), torch.randn(3, DIM)
+    with watch(nn.Identity()) as seen:
+        (tokens @ router).softmax(-1) @ experts
+    assert len(seen) == 0
