@@ -143,6 +143,26 @@ def test_fits_a_projector(notebook):
     assert not [line for line in lines + printed if len(line) > 88]
 
 
+def test_what_a_slider_computes_with_is_not_assigned_again(notebook):
+    """A view calls its function when a slider moves, after Run All: with what later cells have left in its names."""
+    cells = [ast.parse(re.sub("^[%!].*", "", cell.source, flags=re.MULTILINE)) for cell in code_cells(notebook)]
+    stored = [
+        {name.id for name in ast.walk(cell) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+        for cell in cells
+    ]
+    functions = {f.name: f for cell in cells for f in cell.body if isinstance(f, ast.FunctionDef)}
+    for at, cell in enumerate(cells):
+        for call in (node for node in ast.walk(cell) if isinstance(node, ast.Call) and node.args):
+            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "weights_view"):
+                continue
+            function = functions[call.args[0].id]
+            own = {arg.arg for arg in function.args.args}
+            names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+            own |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            later = set().union(*stored[at + 1 :])
+            assert ({name.id for name in names} - own) & later <= {"model"}  # that of two_texts is set back
+
+
 def test_no_sentence_becomes_a_list(notebook):
     """A line that begins with "1. " in the middle of a paragraph is one to a page, and cuts the sentence."""
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]

@@ -139,15 +139,6 @@ def test_a_bias_is_reordered_with_its_features(notebook):
     assert not np.allclose(scores(notebook["rotated"], order), right, atol=0.1)
 
 
-@pytest.mark.parametrize("n", [1024, 16_384])
-def test_one_place_back_leads_by_what_the_text_says(notebook, n):
-    distance = np.arange(n) - 1  # from the place before
-    mean = np.cos(distance[:, None] * notebook["frequencies"](64)).mean(axis=-1)
-    lead = 256 * (1 - mean)
-    assert round(mean[0], 3) == 0.966 and round(lead[0], 1) == round(lead[2], 1) == 8.7
-    assert np.delete(lead, 1).min() > 8.66 and lead[6:].min() > 67
-
-
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_angles_in_bfloat16_lose_the_distance_far_from_the_start(notebook, seed):
     q, k = np.random.default_rng(seed).normal(size=(2, 6, 8))

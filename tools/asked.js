@@ -32,11 +32,29 @@ for (const box of document.querySelectorAll("div.attnlib-asked")) {
   });
 }
 
+// The number that a formula such as (36 / 9) ** 0.5 or sqrt(4) makes; NaN for what is none.
+const formula = (words) => {
+  const code = words.replace(/(?:\w+\.)?sqrt|√(?=\()/g, "Math.sqrt").replace(/√\s*([\d.]+)/g, "Math.sqrt($1)").replace(/\^/g, "**");
+  if (!/^(Math\.sqrt|e|[\d.\s+\-*/()])+$/i.test(code)) return NaN;
+  try {
+    return Number(Function(`"use strict"; return (${code})`)());
+  } catch {
+    return NaN;
+  }
+};
+// Several stand between commas, or as numbers between spaces.
+const numbers = (words) => {
+  const inside = words.trim().replace(/^\[(.*)\]$/, "$1"), plain = /[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?/gi;
+  if (!/[*/^(√]|\d\s*[-+]\s+\d|\d[-+]\d/.test(inside.replace(/e[-+]/gi, "e"))) return (inside.match(plain) ?? []).map(Number);
+  const made = inside.split(",").map(formula);
+  return made.some(Number.isNaN) ? [] : made;
+};
+
 // Numbers that a reader has found: right, a mistake that has a name, or neither.
 for (const form of document.querySelectorAll("form.attnlib-asked"))
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const given = (form.querySelector("input").value.match(/[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/gi) ?? []).map(Number);
+    const given = numbers(form.querySelector("input").value);
     const near = (known) => {
       const largest = Math.min(1, Math.max(...known.map(Math.abs))) || 1;
       const within = (y, i) => Math.abs(given[i] - y) <= form.dataset.tolerance * (largest + Math.abs(y));

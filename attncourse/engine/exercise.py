@@ -324,7 +324,7 @@ class Function(Exercise):
         if not callable(answer):
             raise Unfit(
                 f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-                f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
+                "Fix: pass the function itself: its name, without calling it."
             )
         return answer
 

@@ -288,7 +288,9 @@ def _no_numbers(x, lists):
     """Say what keeps an answer that is no tensor from being numbers; "" if nothing does at first sight."""
     if isinstance(x, (list, tuple)) and not lists:
         fix = "np.array(...) around it, all rows of the same length"
-        if isinstance(x, tuple):
+        if isinstance(x, list) and len(x) == 1:
+            fix = "return what stands in the brackets, without them"
+        elif isinstance(x, tuple):
             fix = "return only what the exercise asks for"
         elif any(isinstance(part, np.ndarray) or _is_tensor(part) for part in x):
             fix = "np.stack(..., axis=...) makes one of them, and the axis says where in the shape their number stands"

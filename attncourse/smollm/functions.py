@@ -25,11 +25,11 @@ def grouped_attention(query, key, value, attn_mask=None, attention=core.scaled_d
     return attention(query, np.repeat(key, times, axis=-3), np.repeat(value, times, axis=-3), attn_mask)
 
 
-def decode_step(query, key, value, past, attention):
+def decode_step(query, key, value, past, grouped):
     """Let new tokens attend to all tokens so far: put their keys and values behind the kept ones, and attend.
 
     query (h, n_new, d_k), key and value (g, n_new, d), and `past`, the (keys, values) of the tokens before, (g, n_past,
-    d) with n_past = 0 at the start, give (h, n_new, d_v) and the (keys, values) of all tokens so far. `attention` is
+    d) with n_past = 0 at the start, give (h, n_new, d_v) and the (keys, values) of all tokens so far. `grouped` is
     called with query, all keys, all values, and a mask. From lesson one_token_at_a_time. The new tokens are the last
     ones, so the mask is lower right.
 
@@ -40,7 +40,7 @@ def decode_step(query, key, value, past, attention):
     """
     keys, values = (np.concatenate(pair, axis=-2) for pair in zip(past, (key, value), strict=True))
     mask = masks.causal_mask(query.shape[-2], keys.shape[-2], align="lower_right")
-    return attention(query, keys, values, mask), (keys, values)
+    return grouped(query, keys, values, mask), (keys, values)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Functions:
     split_heads: Callable = heads.split_heads  # (x, num_heads): (n, h d_k) -> (h, n, d_k)
     merge_heads: Callable = heads.merge_heads  # (x): the way back
     rope: Callable = rotary.rope  # (x, positions, base): (h, n, d_k), (n,) -> (h, n, d_k); pairs are c and c + d_k/2
-    # (query, key, value, past, attention) -> (output, past); `attention` is `grouped_attention` with the one below.
+    # (query, key, value, past, grouped) -> (output, past); `grouped` is `grouped_attention` with the one below.
     decode_step: Callable = decode_step
     grouped_attention: Callable = grouped_attention  # (query, key, value, attn_mask, attention) -> output
     attention: Callable = core.scaled_dot_product_attention  # (query, key, value, attn_mask) -> output

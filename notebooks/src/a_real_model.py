@@ -32,9 +32,8 @@ _ = plot.bar_chart(they["weights"], title=title, ax=ax, keys=they["tokens"])
 print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f}")
 
 # %% [markdown]
-# Nobody told this head what a pronoun is. Three questions follow. Does *your* module compute the same numbers (sections 1 to 3)?
-# What do the other 71 heads do, and what happens when one is taken away (4 and 5)? And does the head understand the sentence
-# (6)?
+# Nobody told this head what a pronoun is. Does *your* module compute the same numbers (sections 1 to 3)? What do the other 71 heads
+# do, and what happens when one is taken away (4 and 5)? And does the head understand the sentence (6)?
 
 # %% [markdown]
 # ## Before you start
@@ -102,8 +101,8 @@ measured = real_model.Measured(results, available=folder is not None)
 _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
-# In code a block has ten lines. The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The
-# attention is an argument: the class that you kept in notebook [[multi_head]], or ours.
+# In code a block has ten lines. The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The attention
+# is the class that you kept in notebook [[multi_head]], or ours.
 
 # %% tags=["nbval-ignore-output"]
 Attention = mine.load("MultiHeadAttention")
@@ -151,8 +150,8 @@ class MiniLM(nn.Module):
 
 
 # %% [markdown]
-# Two folded cells translate the names of the published weights and load them. This model's $W_Q$, $W_K$, $W_V$ and $W_O$ have
-# a bias. If loading fails with "Unexpected key(s)", delete `bias=False` from your class and keep it again.
+# Two folded cells load the published weights. This model's $W_Q$, $W_K$, $W_V$ and $W_O$ have a bias. If loading fails with
+# "Unexpected key(s)", delete `bias=False` from your class and keep it again.
 
 # %% jupyter={"source_hidden": true}
 # The order counts: "output.dense" would also match the end of "attention.output.dense".
@@ -205,9 +204,8 @@ for text in (reference["sentences"][0], "Unbelievable peakiness!"):
 # %% [markdown]
 # ## 3 · Is it the same model?
 #
-# The sentence vector is the mean of the last layer's vectors over the real tokens, scaled to length 1. All sentences go in as
-# one batch, padded with 0. Most people run such models with the `transformers` library. Its vectors for twelve sentences are
-# stored, so we can compare.
+# The sentence vector is the mean of the last layer's vectors over the real tokens, scaled to length 1. All sentences go in as one
+# batch, padded with 0. What the `transformers` library gives for twelve sentences is stored, so we can compare.
 
 
 # %%
@@ -234,7 +232,34 @@ print(f"largest of 12 x 384 differences: {largest_difference():.2f} millionths")
 
 # %% [markdown]
 # The difference is not 0, because float32 rounds and the two programs add in another order. But the module of notebook [[multi_head]] runs
-# a real model, to the sixth decimal. What is such a vector good for? Similar meaning gives similar vectors:
+# a real model, to the sixth decimal.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[divisor_repair]] · Mend it by a number
+#
+# **Goal.** Undo a wrong scale without touching the code. *4 minutes, easy.*
+#
+# Somebody else's class divides the scores of its 12 heads by $\sqrt{384}$, and the model wants $\sqrt{32}$. You load MiniLM's weights
+# into it, and may change the weights only. By which number do you multiply $W_Q$ and its bias?
+
+# %%
+my_factor = None  # a number
+
+# %%
+verdict = check.divisor_repair(my_factor)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_factor = np.sqrt(384 / 32)  # c q.k / sqrt(384) = q.k / sqrt(32)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# What is such a vector good for? Similar meaning gives similar vectors:
 
 
 # %%
@@ -250,7 +275,7 @@ for other_text in ("A kitten naps on the couch.", "The train arrived late."):
 # %% [markdown]
 # ### Six banks
 #
-# Can the model tell a river bank from a money bank? Here are six sentences, three of each kind.
+# Can the model tell a river bank from a money bank?
 
 # %%
 BANKS = [
@@ -304,9 +329,8 @@ same = (senses[nearest] == senses).sum()
 print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 
 # %% [markdown]
-# Going in, the six vectors differ only by their positions. Any other difference coming out must have come through attention,
-# because the feed-forward networks work on each token alone. Coming out, each *bank* is most like another one of its own
-# kind.
+# Going in, the six vectors differ only by their positions. Any other difference coming out must have come through attention, because
+# the feed-forward networks work on each token alone.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -338,7 +362,7 @@ print(*SENTENCES, sep="\n")
 
 
 # %% [markdown]
-# Here are six measures. Each takes tokens and all maps $(6, 12, n, n)$, and returns $(6, 12)$.
+# Each measure takes tokens and all maps $(6, 12, n, n)$, and returns $(6, 12)$.
 #
 # | measure | weight on | mean over |
 # |---|---|---|
@@ -349,7 +373,7 @@ print(*SENTENCES, sep="\n")
 # | `on_full_stop` | the full stop | all tokens |
 # | `broad` | (entropy: 1 = all keys alike) | all tokens |
 #
-# Only in the first six sentences does a pronoun stand for a noun. Two measures stand here, four in the folded cell.
+# Only in the first six sentences does a pronoun stand for a noun.
 
 
 # %%
@@ -412,9 +436,9 @@ for name, table in tables.items():
     print(f"{name:13s} {best}   {second}   {third}")
 
 # %% [markdown]
-# Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the
-# pronoun, L4H2 leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders
-# on the sentence with the teacher. Only every second token has a label, *they* and *students* among them.
+# Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the pronoun,
+# L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Not every token has its
+# label: among rows *they* has, among columns *students*.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
 SENTENCE = SENTENCES[0]
@@ -422,10 +446,13 @@ tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
 titles = [f"L{layer}H{head}\n{name}" for name, (layer, head) in heads.items()]
 labels = {"queries": tokens, "keys": tokens, "titles": titles}
-figure = plot.head_grid(maps, **labels, columns=3, width=6.2)
-for ax in figure.axes[: len(maps)]:  # the labelled ones begin with the second
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks(range(1, len(tokens), 2), tokens[1::2])
+figure = plot.head_grid(maps, **labels, columns=3, width=5.9)
+for ax in figure.axes[: len(maps)]:  # row "they" and column "students" are named
+    ax.yaxis.set_ticks(range(7, len(tokens), 4), tokens[7::4])
+    ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4])
+for ax in figure.axes[3:6:2]:
+    ax.set_xlabel("")
+figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -544,11 +571,49 @@ predict.named_head(guess_named_head)
 #
 # </details>
 
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[without_head]] · Take a head away for good
+#
+# **Goal.** Do the same, in the weights. *7 minutes, medium.*
+#
+# `my_without_head(W_O, head, num_heads)` returns a copy of the NumPy array `W_O` with which this head adds nothing. `W_O` is
+# stored as nn.Linear stores it, (out, in), and heads are counted from 0.
+
+
+# %%
+def my_without_head(W_O, head, num_heads):
+    return ...  # your code
+
+
+# %%
+verdict = check.without_head(my_without_head)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_without_head(W_O, head, num_heads):
+#     d_k = len(W_O) // num_heads
+#     result = W_O.copy()
+#     result[:, head * d_k : (head + 1) * d_k] = 0
+#     return result
+#
+# if folder is not None:  # the same cost as in section 5
+#     maimed, at = load(MiniLM(Attention)), (3, 1)  # L4H2
+#     weight = maimed.layers[at[0]].attention.W_O.weight
+#     weight.copy_(torch.from_numpy(my_without_head(weight.numpy(), at[1], 12)))
+#     moved = 1000 * (1 - (sentence_vectors(maimed, SENTENCES) * true_vectors).sum(-1).mean())
+#     assert abs(moved - cost[at]) < 0.01
+# ```
+#
+# </details>
+
 # %% [markdown]
 # ### See it · All 72 heads
 #
-# The buttons *measured* choose what the first map shows, and a click on its cells the head of the second. Will the map of a head of
-# layer 6 look like one of the six above?
+# **Try.** The buttons *measured* choose what the first map shows, and a click on its cells the head of the second. Will the map of a
+# head of layer 6 look like one of the six above?
 
 # %% jupyter={"source_hidden": true}
 tables = {
@@ -663,8 +728,8 @@ def mean_parking():
 
 
 # %% [markdown]
-# One more experiment tells what does the harm. `[CLS]` is forbidden again, and this time what the head then takes is scaled back,
-# for each token, to the length that it had before. The control keeps the length alone, in random directions.
+# What does the harm? `[CLS]` is forbidden again, and what the head then takes is scaled back, for each token, to the length that it
+# had before. The control keeps the length alone, in random directions.
 
 
 # %% jupyter={"source_hidden": true}
@@ -736,11 +801,43 @@ plot.table(names, rows)
 #
 # </details>
 
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[parking_place]] · Design a place to park
+#
+# **Goal.** Let a head do nothing unless there is something to do. *8 minutes, hard.*
+#
+# A query meets `[CLS]` and 8 words. Scores are those that go into the softmax. A word that matches has score 10, and all
+# others have score 0; the values of the words have length 1. You choose the score of `[CLS]` and the length of its value, so
+# that
+#
+# - without a match, the output is at most 0.1 long, in whatever directions the values point, and
+# - with one match, at least 0.9 of the weight is on it.
+#
+# Hand in both numbers. Many answers are right.
+
+# %%
+my_parking = None  # [score of [CLS], length of its value]
+
+# %%
+verdict = check.parking_place(my_parking)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# # Without a match the words keep 8 / (8 + exp(score)): at most 0.1 from score 4.3 on. With
+# # one the match keeps exp(10) / (exp(10) + 7 + exp(score)): at least 0.9 up to score 7.7.
+# my_parking = [6, 0]
+# ```
+#
+# </details>
+
 # %% [markdown]
 # ### See it · Your own sentence
 #
-# In a running notebook with the model, type a sentence, and choose layer and head. Which sentence brings the weight of L5H6 on
-# `[CLS]` lowest?
+# **Try.** In a running notebook with the model, type a sentence, and choose layer and head. Which sentence brings the weight of L5H6
+# on `[CLS]` lowest?
 #
 # <details><summary>Ours</summary>
 #
@@ -872,9 +969,8 @@ print(f"the nearer noun changes in {changed.sum()}, rightly in {rightly}")
 # %% [markdown]
 # ## Break it · What the mistakes cost
 #
-# Notebooks [[scaling]] to [[multi_head]] showed mistakes that raise no error. What do they do to a real model? This subclass can make each of
-# them, and the weights stay the same. No transpose means a bare reshape in `split_heads`, while `merge_heads` stays correct;
-# without $W_O$ its bias is gone, too.
+# Notebooks [[scaling]] to [[multi_head]] showed mistakes that raise no error. What do they do to a real model? This subclass can make
+# each of them. No transpose means a bare reshape in `split_heads` alone; without $W_O$ its bias is gone, too.
 
 
 # %%
@@ -945,8 +1041,8 @@ predict.one_sentence(guess_one_sentence)
 #
 # ## 7 · See it · Another $d_k$ in the scale
 #
-# The model was trained with $\sqrt{32}$. Divide by the root of another $d_k$ instead, in all layers. Move
-# the slider to both ends.
+# The model was trained with $\sqrt{32}$. **Try.** Divide by the root of another $d_k$ instead, in all layers: move the slider to both
+# ends.
 
 
 # %% jupyter={"source_hidden": true}
@@ -990,111 +1086,11 @@ for d_k in (2, 16, 32, 64, 384, 512):
 # A small $d_k$ makes the weights too sharp, a large one too pale, and both move the sentence vector away. The pale side
 # moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
 # scale; half and twice of it leave 0.98 and 0.97.
-# The wrong width of notebook [[bug_clinic]] is $\sqrt{384}$ here, and leaves 0.74.
-#
-# ## Exercises
-#
-# The checks need no model.
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[divisor_repair]] · Mend it by a number
-#
-# **Goal.** Undo a wrong scale without touching the code. *4 minutes, easy.*
-#
-# Somebody else's class has 12 heads for $d_{model} = 384$, but it divides the scores by $\sqrt{384}$. You load MiniLM's weights
-# into it. You may change the weights only, and the model wants $\sqrt{32}$. By which number do you multiply $W_Q$ and its bias?
-
-# %%
-my_factor = None  # a number
-
-# %%
-verdict = check.divisor_repair(my_factor)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# my_factor = np.sqrt(384 / 32)  # c q.k / sqrt(384) = q.k / sqrt(32)
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[without_head]] · Take a head away for good
-#
-# **Goal.** Do what section 5 did, in the weights. *7 minutes, medium.*
-#
-# `my_without_head(W_O, head, num_heads)` returns a copy of the NumPy array `W_O` with which this head adds nothing. `W_O` is
-# stored as nn.Linear stores it, (out, in), and heads are counted from 0.
-
-
-# %%
-def my_without_head(W_O, head, num_heads):
-    return ...  # your code
-
-
-# %%
-verdict = check.without_head(my_without_head)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_without_head(W_O, head, num_heads):
-#     d_k = len(W_O) // num_heads
-#     result = W_O.copy()
-#     result[:, head * d_k : (head + 1) * d_k] = 0
-#     return result
-#
-#
-# if folder is not None:  # the same cost as in section 5
-#     maimed, at = load(MiniLM(Attention)), (3, 1)  # L4H2
-#     weight = maimed.layers[at[0]].attention.W_O.weight
-#     weight.copy_(torch.from_numpy(my_without_head(weight.numpy(), at[1], 12)))
-#     moved = 1000 * (1 - (sentence_vectors(maimed, SENTENCES) * true_vectors).sum(-1).mean())
-#     assert abs(moved - cost[at]) < 0.01
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[parking_place]] · Design a place to park
-#
-# **Goal.** Let a head do nothing unless there is something to do. *8 minutes, hard.*
-#
-# A query meets `[CLS]` and 8 words. Scores are those that go into the softmax. A word that matches has score 10, and all
-# others have score 0; the values of the words have length 1. You choose the score of `[CLS]` and the length of its value, so
-# that
-#
-# - without a match, the output is at most 0.1 long, in whatever directions the values point, and
-# - with one match, at least 0.9 of the weight is on it.
-#
-# Hand in both numbers. Many answers are right.
-
-# %%
-my_parking = None  # [score of [CLS], length of its value]
-
-# %%
-verdict = check.parking_place(my_parking)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# # Without a match the words keep 8 / (8 + exp(score)): at most 0.1 from score 4.3 on. With
-# # one the match keeps exp(10) / (exp(10) + 7 + exp(score)): at least 0.9 up to score 7.7.
-# my_parking = [6, 0]
-# ```
-#
-# </details>
 
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# These need the model, because nothing is stored of what you ask here.
+# These need the model.
 #
 # 1. Swap Q and K in `Mistaken`. Predict the cosine first, then add a row.
 # 2. Take the two best pronoun heads away together, L4H2 and L3H5, and measure at the pronoun. Is the cost the sum of the two?
@@ -1109,9 +1105,9 @@ verdict
 #
 # </details>
 #
-# **Remember.** A module that passes [[multi_head]] is the real thing: with the right weights it gives the right vectors. Some heads have
-# jobs that can be measured. But a job is not importance, a weight is not what is added, and neither is understanding. A
-# mistake without an error message can cost a real model almost everything, so compare with known numbers. Next: [[[program_a_head]] program a
+# **Remember.** With the right weights your module gives a real model's vectors. Some heads have jobs that can be measured. But a job
+# is not importance, a weight is not what is added, and neither is understanding. A mistake without an error message can cost almost
+# everything, so compare with known numbers. Next: [[[program_a_head]] program a
 # head]([[program_a_head.ipynb]]).
 
 # %% [markdown]

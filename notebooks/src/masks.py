@@ -381,14 +381,13 @@ def zero_after(x):
 
 # %% jupyter={"source_hidden": true}
 def draw_pokes(pokes):
-    _, axes = plot.subplots(
-        1, len(pokes), figsize=(2.35 * len(pokes), 2.7), squeeze=False
-    )
+    _, axes = plot.subplots(1, len(pokes), figsize=(6.6, 2.6), sharey=True)
     labels = {"queries": WORDS, "keys": WORDS, "vmax": 2, "colorbar": False}
-    for ax, (title, moved) in zip(axes[0], pokes.items()):
+    for ax, (title, moved) in zip(axes, pokes.items()):
         _ = plot.attention_heatmap(moved, title=title, ax=ax, **labels)
         _ = ax.set_xlabel("output that moves", color=INK, bbox=None)
-        _ = ax.set_ylabel("token changed", color=INK, bbox=None)
+        changed = "token changed" if ax is axes[0] else ""
+        _ = ax.set_ylabel(changed, color=INK, bbox=None)
 
 
 # %% tags=["slide"] says="Behind the causal mask"

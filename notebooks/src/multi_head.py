@@ -4,8 +4,8 @@
 # **Question.** A layer of SmolLM2 has nine heads, and all nine read the same words. Why nine, and not one? And how do you compute
 # them at once? *30 minutes. The last section uses torch, if it is there.*
 #
-# Here are the nine, in two sentences: the last *to* comes in at the open dot, and every head adds one arrow. (In a notebook, first
-# run the next two cells.)
+# Here are the nine, in two sentences. The last *to* comes in at the open dot, and every head adds one arrow, tip to tail. To the
+# right is more *Mary*, upwards is more *John*. Head 4 is held back until you have guessed.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -54,12 +54,12 @@ predict.before_multi_head(None, None, None)  # a letter each: "a", "b" or "c"
 # ## Nine heads, one vector
 #
 # You know head 1 of layer 24 from notebook [[start_here]]: it finds the name that should come next. Eight other heads work in the same
-# layer. Their arrows stand tip to tail, and where the last one ends, *to* leaves the layer. To the right is more *Mary*, upwards is more *John*.
+# layer, and where the last arrow ends, *to* leaves the layer.
 #
 # **Try.** Pick other heads, and switch them off. A dashed ring marks the end of all nine.
 
 # %% [markdown] tags=["predict"]
-# **Predict.** What does head 4 say, the longest arrow? Guess in the picture, then run.
+# **Predict.** Take head 4 away, the longest arrow. In which corner does each sentence end? Guess, then run.
 
 # %%
 found = smollm.recorded("name_arrives")

@@ -100,14 +100,14 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 #   verb (*that the dog sees*); *that*, a verb and its object (*that see the dog*), where the verb agrees with the subject.
 # - The verb after *that* is always one with an object.
 #
-# `grammatical` tells whether a list of words is a sentence. The code that draws sentences was written apart from it.
+# `grammatical` tells whether a list of words is a sentence.
 #
 # </details>
 
 # %% [markdown]
-# The model is the `MultiHeadAttention` of notebook [[multi_head]] in two layers, behind a causal mask. Each layer adds what its heads
-# fetched, and then what a small network makes of the sum. Such a model is called a **decoder**. Torch trained it in twenty seconds;
-# its weights are stored, and it runs in NumPy.
+# The model has two layers of attnlib's own `MultiHeadAttention`, the class of notebook [[multi_head]] in NumPy, behind a causal mask.
+# Each layer adds what its heads fetched, and then what a small network makes of the sum. Such a model is called a **decoder**. Torch
+# trained it in twenty seconds; its weights are stored.
 
 # %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
@@ -187,9 +187,9 @@ predict.cheated(guess_cheated)
 #
 # ## 2 · What tells the verb its number?
 #
-# After *the cats that the dog sees* the verb is due. The word before it is *sees*, the nearest noun is *dog*, and both
-# say singular. Something must look back to *cats*. `beginnings` makes all 288 beginnings of that form, in which the nearest noun
-# always has the other number. Here are the rows of all heads at the last word, for plural subjects:
+# After *the cats that the dog sees* the verb is due. The word before it is *sees*, the nearest noun is *dog*, and both say singular.
+# Something must look back to *cats*. There are 288 beginnings of that form, in which the nearest noun has the other number. Here are
+# the rows of all heads at the last word, for plural subjects:
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 rows = writer.rows_of_the_verb(model)  # (2, layers, h, 7): singular and plural subjects
@@ -199,42 +199,40 @@ plural = rows[1].reshape(8, 7).tolist()
 plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
 
 # %% [markdown]
-# A head of layer 2 puts 0.9 and more of its weight on the subject. Is that what makes the verb right? An **edge** joins a query to
-# a key that it may see. We forbid one edge by a mask, for the last word, in all four heads of layer 2: the edge to
-# the subject, to *that* after it, to both, or to the other noun. We measure the **agreement**, the share of beginnings in which the
-# right number gets more probability. The numbers of five trainings are stored.
+# A head of layer 2 puts 0.9 and more of its weight on the subject. Is that what makes the verb right? By a mask we forbid the last
+# word to look at the subject, or at the other noun, in all four heads of layer 2. We measure the *agreement*, the share of beginnings
+# in which the right number gets more probability, in five trainings that are stored.
 
 # %% jupyter={"source_hidden": true}
 lines = []
 for seed, found in enumerate(writer.recorded()):
-    cut = [found[f"without {edge}"] for edge in ("subject", "that", "both", "other")]
+    cut = [found[f"without {edge}"] for edge in ("subject", "other")]
     lines.append([seed, found["writer"]["agreement"], *cut])
-names = ["without SUBJECT", "without that", "without both", "without OTHER"]
-plot.table(["seed", "whole", *names], lines)
+names = ["seed", "whole", "without SUBJECT", "without OTHER"]
+plot.table(names, lines)
 
 # %% [markdown]
-# All five models get all 288 beginnings right. Without the edge to the subject, agreement falls in all five, by 0.19 to 0.62.
-# Without the edge to the other noun nothing is lost. So these models use the edge to the subject.
+# All five models get all 288 beginnings right. Without the subject, agreement falls in all five, by 0.19 to 0.62. Without the other
+# noun nothing is lost. So these models look at the subject to get the verb right.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3
-# the head looks at a *singular* subject and elsewhere if the subject is plural, so where it looks tells the number.
+# Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3 the head looks at a *singular* subject
+# and elsewhere if the subject is plural, so where it looks tells the number.
 #
-# In seed 0, which is the model here, agreement is still 0.81 without the subject, and 0.40 when *that* is forbidden, too:
-# *that* has looked at the word before it in layer 1 and kept its number. Switch head 3 of layer 2 off, and
-# it is a half, so no other head tells the number. *Appendix* has the numbers.
+# In seed 0, which is the model here, agreement is still 0.81 without the subject, and 0.40 when *that* is forbidden, too: *that* has
+# looked at the word before it in layer 1 and kept its number. It falls below a half because the other noun now misleads; forbid that
+# one as well, and 0.61 is left (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## 3 · See it · A sentence is written
 #
-# *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
-# drawn one is bold. *temp.* divides the logits of the next word, which makes them sharp or pale. In a running notebook
-# *sentence* draws others, and *divide by $\sqrt{d_k}$, $d_k$ =* divides the scores in every head.
-# The model was trained with $d_k = 8$.
+# **Try.** *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the drawn
+# one is bold. *temp.* divides the logits of the next word. In a running notebook *sentence* draws others, and *divide by
+# $\sqrt{d_k}$, $d_k$ =* divides the scores in every head. The model was trained with $d_k = 8$.
 
 
 # %%
@@ -259,19 +257,19 @@ for d_k in (1, 8, 64, 512):
 # %% [markdown]
 # <details><summary>And without positions?</summary>
 #
-# The model has a learned vector for each position. Trained without these vectors (**NoPE**, *no positional encoding*), it writes
-# nearly as well, though in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order. Each position sees a
-# set of words of its own: at *cats* no *that* has come yet. One layer averages over its set in any order. A second layer can
-# tell, because its keys carry what the first layer made of *their* pasts, and those differ. *Appendix* has the numbers.
+# The model has a learned vector for each position. Trained without (NoPE, *no positional encoding*), it writes nearly as well, though
+# in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order: each position sees a set of words of
+# its own. One layer averages over its set in any order. A second layer can tell, because its keys carry what the first made of
+# *their* pasts (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
 # ## 4 · Keep the keys and values
 #
-# The eight lines compute all words anew for every new one. Is that needed? Behind a causal mask nothing that comes later moves
-# an earlier position. So its key and its value stay what they were, in every layer. Here are those of layer 2 before and
-# after a seventh token comes, in double precision:
+# The eight lines compute all words anew for every new one. Is that needed? Behind a causal mask nothing that comes later moves an
+# earlier position. So its key and its value stay what they were, in every layer. Here are those of layer 2 before and after a seventh
+# token comes:
 
 # %% tags=["nbval-ignore-output"]
 exact = model.astype(np.float64)
@@ -295,9 +293,8 @@ for name in ("key", "value"):
 # self.key, self.value = key, value
 # ```
 #
-# A prompt goes in at once, which is called **prefill**, or in chunks. Three new tokens after two old ones need the
-# first mask. The last token of a chunk sees every key, so the mask lines up at the **lower right**. The `is_causal` of torch's
-# function lines up at the upper left.
+# A prompt goes in at once, which is called **prefill**, or in chunks. The last token of a chunk sees every key, so the mask lines up
+# at the lower right. The `is_causal` of torch's function lines up at the upper left. Three new tokens after two old ones:
 
 # %% jupyter={"source_hidden": true}
 story = ("the", "cats", "that", "the", "dog")
@@ -383,9 +380,9 @@ BUGS |= {"values not kept": {"kind": ValuesForgotten}}
 BUGS |= {"new keys in front": {"kind": NewInFront}}
 
 # %% [markdown] tags=["predict"]
-# Each bug takes three tests against the whole computation: the tokens come one by one, in chunks of 3, or as a prompt of 6 and
-# then one by one. The table says by how much a logit is off, and how many of 500 sentences are right, written one token at a
-# time. **Predict.** How many of the six bugs does the test one token at a time *not* find, and which?
+# Each bug takes three tests against the whole computation: the tokens come one by one, in chunks of 3, or as a prompt of 6 and then
+# one by one. The table says by how much a logit is off, and which share of 500 sentences, written one token at a time, is right.
+# **Predict.** How many of the six bugs does the test one token at a time *not* find?
 #
 # - **a** three
 # - **b** two
@@ -432,8 +429,7 @@ predict.hidden_bugs(guess_hidden)
 # The third column is how people test. It finds the missing mask. New keys in front stay hidden, because the cache is empty
 # when the only chunk comes. So test with a *second* chunk longer than 1.
 #
-# Two more bugs sit outside the model. A second beginning goes into the cache of the first, or two texts share one cache and put
-# their words into it in turn.
+# Two more bugs sit outside the model: a second beginning goes into the cache of the first, or two texts share one cache.
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 two = "the cats that the dog sees", "the cat that the dogs see"
@@ -464,10 +460,9 @@ print("own caches: ", in_turn([model.caches(), model.caches()]))
 print("one, shared:", in_turn([model.caches()] * 2))
 
 # %% [markdown]
-# In the stale cache a verb no longer comes next: *the* does, as if *see* waited for a noun. With one cache the two texts mix. So
-# make a new one for each prompt.
+# In the stale cache *the* comes next and no verb. With one cache the two texts mix. So make a new one for each prompt.
 #
-# `diagnose` of notebook [[bug_clinic]] makes these tests for any torch module with a cache. *Appendix* lets it examine three decoders.
+# `diagnose` of notebook [[bug_clinic]] makes these tests for any torch module with a cache (*Appendix*).
 #
 # ## 6 · What it costs
 #
@@ -513,9 +508,78 @@ names += ["d_k", "bytes a token", "GiB for 4096"]
 plot.table(names, lines)
 
 # %% [markdown]
-# (Sizes of these models: [sources](../REFERENCES.md#models); 2 bytes a number.) Two things save memory.
+# (Sizes: [sources](../REFERENCES.md#models); 2 bytes a number.) Two things save memory.
 #
-# **Fewer heads of keys and values.** Several heads of queries share one head of keys and values. This is **grouped-query
+# *A sliding window.* A token sees itself and $w - 1$ tokens before it, and older keys are thrown away, so the cache stops growing.
+# Two layers still reach back $2(w - 1)$ tokens, because a layer hands on what it has found. An off-by-one is a quiet bug here
+# ([transformers](https://github.com/huggingface/transformers/issues/39408) and
+# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) had it): you notice it if a needed token is exactly the oldest key. In the
+# 288 beginnings the subject stands 4 tokens back. At which width does the verb begin to agree?
+
+# %% jupyter={"source_hidden": true}
+_, axes = plot.subplots(1, 2, figsize=(6.6, 2.7), width_ratios=(1, 1.2))
+near = np.tri(6, dtype=bool) & ~np.tri(6, k=-3, dtype=bool)
+labelled = {"attn_mask": near, "places": None, "colorbar": False}
+_ = plot.attention_heatmap(near / near.sum(1, keepdims=True), **labelled, ax=axes[0])
+_ = axes[0].set(title="a window of 3, equal scores")
+length = np.arange(0, 8193, 128)  # tokens: that model was trained on at most 8,192
+for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.items():
+    megabytes = kept * 2 * 30 * 3 * 64 * 2 / 1e6  # layers, heads, d_k, 2 bytes
+    _ = axes[1].plot(length, megabytes, color=KEY)
+    _ = axes[1].text(6300, megabytes[50] + 10, told, ha="right")
+_ = axes[1].set(xlabel="tokens", title="cache of notebook [[it_speaks]]'s model, MB")
+
+# %% tags=["nbval-ignore-output"]
+for width in (3, 4, 5, 6, 7):
+    masks = [writer.window(width, n=7)] * 2
+    print(f"window {width}: agreement {writer.agreement(model, masks=masks):.2f}")
+
+# %% [markdown]
+# At 5, where the subject is the oldest key. Two layers with a window of 4 could reach 6 tokens back, but this model learned to
+# fetch the subject in one step.
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well ([Xiao
+# et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the five (*Appendix*). Why,
+# notebook [[it_speaks]] asks of a real model.
+#
+# </details>
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[window_mask]] · A sliding window
+#
+# **Goal.** Complete one line, without an off-by-one. *5 minutes, easy.*
+#
+# `my_window(n_q, n_k, window)` gives the mask $(n_q, n_k)$ of bool, True = may attend. The queries are the last $n_q$ of
+# $n_k$ tokens; each sees itself and the $window - 1$ tokens before it. In the template `back[i, j]` tells how far key $j$ stands
+# before query $i$; a negative number means after it.
+
+
+# %%
+def my_window(n_q, n_k, window):
+    back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # (n_q, n_k)
+    return ...  # your code
+
+
+# %%
+verdict = check.window_mask(my_window)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_window(n_q, n_k, window):
+#     back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # (n_q, n_k)
+#     return (back >= 0) & (back < window)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# *Fewer heads of keys and values.* Several heads of queries share one head of keys and values. This is **grouped-query
 # attention** (GQA, [Ainslie et al. 2023](../REFERENCES.md#ainslie-2023)), and with a single one **multi-query attention** (MQA,
 # Shazeer 2019). Neighbours share. Deal the heads out in turn, and every shape is still right.
 
@@ -558,116 +622,14 @@ print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
-# Two of the four heads now meet the wrong keys; the ONNX standard [tiled](https://github.com/onnx/onnx/pull/7274), too. Trained
-# with 2 or 1 of them from the start, the writer has 0.99 and more of its sentences right in all five runs. That says little about
-# larger languages.
-#
-# **A sliding window.** A token sees itself and $w - 1$ tokens before it, and older keys are thrown away, so the cache stops
-# growing. Two layers still reach back $2(w - 1)$ tokens, because a layer hands on what it has found. An off-by-one is a quiet bug here ([transformers](https://github.com/huggingface/transformers/issues/39408) and
-# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) had it): you notice it if a needed token is exactly the oldest key. In the 288 beginnings the
-# subject stands 4 tokens back. At which width does the verb begin to agree?
-
-# %% jupyter={"source_hidden": true}
-_, axes = plot.subplots(1, 2, figsize=(6.6, 2.7), width_ratios=(1, 1.2))
-near = np.tri(6, dtype=bool) & ~np.tri(6, k=-3, dtype=bool)
-labelled = {"attn_mask": near, "places": None, "colorbar": False}
-_ = plot.attention_heatmap(near / near.sum(1, keepdims=True), **labelled, ax=axes[0])
-_ = axes[0].set(title="a window of 3, equal scores")
-length = np.arange(0, 8193, 128)  # tokens: that model was trained on at most 8,192
-for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.items():
-    megabytes = kept * 2 * 30 * 3 * 64 * 2 / 1e6  # layers, heads, d_k, 2 bytes
-    _ = axes[1].plot(length, megabytes, color=KEY)
-    _ = axes[1].text(6300, megabytes[50] + 10, told, ha="right")
-_ = axes[1].set(xlabel="tokens", title="cache of notebook [[it_speaks]]'s model, MB")
-
-# %% tags=["nbval-ignore-output"]
-for width in (3, 4, 5, 6, 7):
-    masks = [writer.window(width, n=7)] * 2
-    print(f"window {width}: agreement {writer.agreement(model, masks=masks):.2f}")
+# Two of the four heads now meet the wrong keys; the ONNX standard [tiled](https://github.com/onnx/onnx/pull/7274), too. Trained with
+# 2 or 1 of them from the start, the writer has 0.99 and more of its sentences right in all five runs.
 
 # %% [markdown]
-# At 5, where the subject is the oldest key. Two layers with a window of 4 could reach 6 tokens back, but this model learned to
-# fetch the subject in one step.
-
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
-# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
-# five. Why, notebook [[it_speaks]] asks of a real model. *Appendix* has the numbers.
-#
-# </details>
-
-# %% [markdown]
-# ### Guess ahead
-#
-# A pass of notebook [[it_speaks]]'s model over eight tokens costs far less than eight passes (notebook [[less_to_keep]] measures it). But which
-# eight? Look where the last two tokens stood earlier in the text, and take what followed, at most seven tokens, as a **draft**. One pass says after each what the model would have
-# written. Keep the longest beginning that agrees and the model's own next token, and cut the cache back. This is
-# **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)); mostly a small model drafts.
-
-# %% jupyter={"source_hidden": true}
-loop = inspect.getsource(smollm.speculate).split("    while ")[1]
-print(dedent("    while " + loop.split("        if not")[0]).rstrip())
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-timed, rows = smollm.reading(), []  # stored: how long a pass takes
-price = np.median(
-    np.divide(timed["seconds"], np.array(timed["seconds"])[:, :1]), axis=0
-)
-for name, one in smollm.recorded("guesses").items():
-    drafted, accepted = np.array(one["passes"]).T
-    cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
-    each = cost.sum() / (1 + accepted).sum()
-    counted = [len(drafted), int((drafted > 0).sum()), int(accepted.sum())]
-    rows.append([name, *counted, f"{each:.2f}", "yes" if one["same"] else "no"])
-names = ["text", "passes", "with a draft", "accepted", "price", "same text"]
-plot.table(names, rows)
-
-# %% [markdown]
-# All seven texts, which are stored, equal greedy decoding to the last letter: every token that stays is the model's own choice. *Price* is
-# the time of a token, 1 without drafts. A draft pays if its pass brings more tokens than it costs
-# passes over one. Stories repeat too little. Counting finds 30 drafts, with one right token each at most. A copy pays most.
-
-# %% [markdown]
-# ## Exercises
-#
-# After a green check
-# `mine.keep` keeps [[grouped_attention]] and [[decode_step]] for notebook [[it_speaks]], where a real model calls them. They use your `attention`.
+# It calls your `attention`, and a real model in notebook [[it_speaks]] will call what you keep.
 
 # %%
 attention = mine.load("attention")
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[window_mask]] · A sliding window
-#
-# **Goal.** Complete one line, without an off-by-one. *5 minutes, easy.*
-#
-# `my_window(n_q, n_k, window)` gives the mask $(n_q, n_k)$ of bool, True = may attend. The queries are the last $n_q$ of
-# $n_k$ tokens; each sees itself and the $window - 1$ tokens before it. In the template `back[i, j]` tells how far key $j$ stands
-# before query $i$; a negative number means after it.
-
-
-# %%
-def my_window(n_q, n_k, window):
-    back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # (n_q, n_k)
-    return ...  # your code
-
-
-# %%
-verdict = check.window_mask(my_window)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_window(n_q, n_k, window):
-#     back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # (n_q, n_k)
-#     return (back >= 0) & (back < window)
-# ```
-#
-# </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[grouped_attention]] · Heads that share keys
@@ -676,8 +638,8 @@ verdict
 #
 # `my_grouped(query, key, value, attn_mask=None, attention=attention)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$,
 # value $(..., g, n_k, d_v)$, and $g$ divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the
-# next $h / g$ the second, and so on. `attention(query, key, value, attn_mask)` is the function of notebook [[masks]]: hand it the mask
-# as it is. In notebook [[it_speaks]] a real model calls your function.
+# next $h / g$ the second, and so on. `attention(query, key, value, attn_mask)` is the function of notebook [[masks]]: hand it the
+# mask as it is.
 
 
 # %%
@@ -704,19 +666,69 @@ verdict
 # %%
 mine.keep(my_grouped)
 
+# %% [markdown]
+# ### Guess ahead
+#
+# A pass over eight tokens costs a real model far less than eight passes (notebook [[less_to_keep]]). But which eight? Look where the
+# last two tokens stood earlier in the text, and take what followed, at most seven tokens, as a draft. One pass says after each what
+# the model would have written. Keep the longest beginning that agrees and the model's own next token, and cut the cache back. This is
+# **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
+
+# %% jupyter={"source_hidden": true}
+loop = inspect.getsource(smollm.speculate).split("    while ")[1]
+print(dedent("    while " + loop.split("        if not")[0]).rstrip())
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+timed, rows = smollm.reading(), []  # stored: how long a pass takes
+price = np.median(
+    np.divide(timed["seconds"], np.array(timed["seconds"])[:, :1]), axis=0
+)
+for name, one in smollm.recorded("guesses").items():
+    drafted, accepted = np.array(one["passes"]).T
+    cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
+    each = cost.sum() / (1 + accepted).sum()
+    counted = [len(drafted), int((drafted > 0).sum()), int(accepted.sum())]
+    rows.append([name, *counted, f"{each:.2f}", "yes" if one["same"] else "no"])
+names = ["text", "passes", "with a draft", "accepted", "price", "same text"]
+plot.table(names, rows)
+
+# %% [markdown]
+# All seven texts, which are stored, equal greedy decoding to the last letter. *Price* is the time of a token, 1 without drafts:
+# wrong drafts cost, as in counting, and a copy pays most.
+#
+# With a temperature, keep a token that was drafted with probability $q$ with the probability $\min(1, p / q)$, and else draw another.
+# From what? Here a smaller writer drafts, and the cell says how far the next word is from the model's $p$:
+
+# %%
+small = writer.stored("2 KV heads")
+p, q = (al.softmax(m(cats)[0][0, -1]) for m in (model, small))
+kept, lacks = np.minimum(p, q), np.maximum(p - q, 0)
+best = np.eye(len(p))[p.argmax()]
+ways = {"else drawn from what q lacks": kept + (1 - kept.sum()) * lacks / lacks.sum()}
+ways["else drawn from p"] = kept + (1 - kept.sum()) * p
+ways["kept if likeliest, else drawn from p"] = q * best + (1 - q @ best) * p
+for told, drawn in ways.items():
+    print(f"{told}: {np.abs(drawn - p).sum() / 2:.2f}")
+
+# %% [markdown]
+# Only the first way writes as the model does. The second writes what the draft likes too often, and the third, the greedy test, what is
+# likeliest.
+#
+# ## Exercises
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[decode_step]] · A step with a cache
 #
 # **Goal.** Write the step that every cache needs, and get all chunkings right. *12 minutes, hard.*
 #
-# `my_step(query, key, value, past, attention)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those
-# of $n$ new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Call `attention(query, keys,
-# values, mask)` with all keys, all values and a causal mask, True = may attend. Return `(output, (keys, values))`: the outputs of
-# the new tokens $(h, n, d_v)$, and keys and values of all. The check feeds sequences in several chunkings.
+# `my_step(query, key, value, past, grouped)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those of $n$
+# new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Call `grouped(query, keys, values, mask)`, a
+# function as [[grouped_attention]] asks for, with all keys, all values and a causal mask, True = may attend. Return `(output, (keys,
+# values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
 
 
 # %%
-def my_step(query, key, value, past, attention):
+def my_step(query, key, value, past, grouped):
     return ...  # your code
 
 
@@ -728,11 +740,11 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_step(query, key, value, past, attention):
+# def my_step(query, key, value, past, grouped):
 #     keys = np.concatenate([past[0], key], axis=-2)  # (g, n_past + n, d_k)
 #     values = np.concatenate([past[1], value], axis=-2)
 #     mask = al.causal_mask(query.shape[-2], keys.shape[-2], align="lower_right")
-#     return attention(query, keys, values, mask), (keys, values)
+#     return grouped(query, keys, values, mask), (keys, values)
 # ```
 #
 # </details>
@@ -791,9 +803,9 @@ if speaker and verdict:
 #
 # **Goal.** Design a sentence that a model cannot get right. *8 minutes, medium.*
 #
-# A writer has two layers and a window of 3 tokens: each layer looks 2 tokens back. Choose the beginning of a sentence, up to
-# its main verb, after which it *cannot know* whether the verb is singular or plural. What follows the subject has one form in all that are
-# right: which? Hand in one string of words of the grammar (section 1), such as `"the cats that the dog sees"`.
+# A writer has two layers and a window of 3 tokens: each layer looks 2 tokens back. Choose the beginning of a sentence, up to its main
+# verb, after which it *cannot know* whether the verb is singular or plural. Hand in one string of words of the grammar (section 1),
+# such as `"the cats that the dog sees"`.
 
 # %%
 my_beginning = None  # a string
@@ -831,9 +843,8 @@ verdict
 # 3. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values
-# never change, so a cache keeps them and pays with memory. The mask of a chunk lines up at the lower right. Test a cache in
-# float64 and in chunks, because one token at a time hides bugs. A pass over eight tokens costs less than eight passes,
-# so drafts put more tokens into it.
+# never change, so a cache keeps them and pays with memory. The mask of a chunk lines up at the lower right. Test a cache in float64
+# and in chunks, because one token at a time hides bugs.
 #
 # Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
 
@@ -859,6 +870,7 @@ plot.table(["seed", "head", "singular", "plural"], lines)
 # %% tags=["nbval-ignore-output"]
 SUBJECT, THAT = writer.SUBJECT, writer.THAT  # positions 2 and 3
 edges = {"nothing": (), "SUBJECT": (SUBJECT,), "SUBJECT, that": (SUBJECT, THAT)}
+edges["SUBJECT, that, OTHER"] = SUBJECT, THAT, form.index("OTHER")
 lines = []
 for name, keys in edges.items():
     masks = writer.without_edges(*keys)

@@ -4,9 +4,9 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *20 minutes.*
 #
-# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query; those
-# beyond the picture stand at its edge. **Try.** Move *features $d_k$* to both ends. In which picture do the dots run
-# away, and where to?
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is one of 40 random
+# queries; those beyond the picture stand at its edge. The *slope* is how fast the weight moves when the score does. **Try.** Move
+# *features $d_k$* to both ends. In which picture do the dots run away, and where to?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
@@ -70,8 +70,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # more. So now queries and keys are random, as in an untrained head.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
-# and variance 1. Then each product moves the score by about 1, up or down. How far from 0 it ends, the standard deviation
-# says. **Predict.** What is it at $d_k = 64$?
+# and variance 1. Then each product moves the score by about 1, up or down. The standard deviation says how far from 0 it
+# typically ends. **Predict.** What is it at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
@@ -80,7 +80,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %%
 guess_std = None  # "a", "b" or "c"
 
-# %% tags=["slide"] says=["Up to chance", "So the standard deviation"]
+# %% tags=["slide"] says=["The variance comes out", "So the standard deviation"]
 rng, rows = np.random.default_rng(0), []
 for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))  # 4000 queries and a key for each
@@ -124,10 +124,10 @@ verdict
 # </details>
 
 # %% [markdown]
-# Up to chance, the variance is $d_k$. Three lines say why:
+# The variance comes out as $d_k$, but for chance. Three lines say why:
 #
-# 1. With mean 0, the variance is the average square, and averages of independent factors multiply. So the product $q_c k_c$ of
-#    feature $c$ has mean 0 and variance $1 \cdot 1$.
+# 1. With mean 0, a variance is an average of squares. Of independent numbers, the average of the product is the product of the
+#    averages. So $q_c k_c$, the product of feature $c$, has mean 0 and variance $1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
 #
@@ -168,9 +168,9 @@ verdict
 # Set $d_k$ to 64 in the first picture. A query at its right end has nearly all its weight on key 0, one at the left end on
 # key 1. Few are left between.
 #
-# Count it. Nearly half of all pairs of scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$ times
-# the weight. So of ten keys one gets nearly everything: 0.87 on average. Such a row is **sharp**. A row in which all keys get
-# about the same is **pale**.
+# Count. Take two keys: in nearly half of all cases their scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$
+# times the weight. Take ten keys: the best one gets 0.87 on average. Such a row is **sharp**. A row in which all keys get about
+# the same is **pale**.
 #
 # To compare rows, we count the keys that are **in play**. If ten keys share equally, ten are in play. If one key has
 # everything, it is one. In between the count is $e^H$, where $H = -\sum_j w_j \ln w_j$ is the **entropy** of the row ([Shannon
@@ -201,7 +201,7 @@ plot.table(
 )
 
 # %% [markdown]
-# Without the division a query ends up with one key of ten as $d_k$ grows. With it, about seven stay in play at every $d_k$
+# Without the division a query is left with one key as $d_k$ grows. With it, about seven of ten stay in play at every $d_k$
 # from 16 on.
 
 # %% [markdown] tags=["exercise"]
@@ -235,7 +235,7 @@ verdict
 
 # %% [markdown] tags=["predict"]
 # Is a sharp row bad? A trained head may be sharp: it knows where to look. In a fresh head chance has picked the key, and
-# training must be able to pick another. It asks: if this score were a little larger, how much would its weight move?
+# training must be able to pick another. Training asks: if this score were a little larger, how much would its weight move?
 #
 # **Predict.** One key of two is 8 ahead. Raise its score by 0.1. How much does its weight grow?
 #
@@ -347,14 +347,15 @@ predict.divided_by_d_k(guess_in_play)
 # Too sharp, right, too pale. A pale row keeps its slope, but its output is nearly the plain average of the values.
 #
 # In notebooks [[start_here]] and [[by_hand]] the slider moved the divisor alone; here are both knobs. **Try.** Set *features
-# $d_k$* to 1024: one key takes all. Which divisor brings the row back?
+# $d_k$* to 1024 and the divisor to 1: one key takes all. Which divisor brings the row back?
 
 # %% jupyter={"source_hidden": true}
-q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query
+RANDOM = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 queries, 8 keys
 
 
 def with_knobs(d_k, divided_by):
-    scores = q[:1, :d_k] @ k[:, :d_k].T  # (1, n_k)
+    q, k = RANDOM[..., :d_k]  # (n, d_k) each
+    scores = q[:1] @ k.T  # (1, n_k): of the first query
     return {"weights of one query": al.softmax(scores / np.sqrt(divided_by))}
 
 
@@ -372,7 +373,8 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # ## 4 · Where does it start to matter?
 #
-# Take random queries with ten keys each. What share of the typical slope is left without the division?
+# Take random queries. What share of the typical slope is left without the division? *Typical* is the median over 2000 queries of
+# the mean slope over their keys.
 
 
 # %% jupyter={"source_hidden": true}
@@ -383,31 +385,25 @@ def typical_slope(d_k, scale, n):
     return np.median((w * (1 - w)).mean(axis=-1))
 
 
-def slope_left(d_k, n=10):
+def slope_left(d_k, n):
     return typical_slope(d_k, 1, n) / typical_slope(d_k, d_k**-0.5, n)
 
 
 # %% tags=["slide"] says="The division keeps"
 d_ks = (3, 8, 16, 32, 64, 128)
-left = [f"{slope_left(d_k):.2f}" for d_k in d_ks]
-plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *left)])
+rows = [(n, *(f"{slope_left(d_k, n):.2f}" for d_k in d_ks)) for n in (3, 10, 100, 1000)]
+plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach nearly all scores of a
-# fresh head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
-# to a tenth at 64. Real heads have $d_k$ = 32 to 256. The division sets where a head starts; training can take it elsewhere.
-
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
+# fresh head. For random queries and keys of variance 1 and ten keys, the typical slope without it is down to half at $d_k = 16$ and
+# to a tenth at 64. With a thousand keys it is down to half at about 64. Real heads have $d_k$ = 32 to 256.
 #
-# **Typical** is the median over 2000 queries of the mean slope over the keys.
-#
-# **Gradients.** With ten keys at $d_k = 64$, the median gradient on the *scores* is more than ten times smaller without the
-# division. On the *query* it is as large as with it, and its mean three times as large, because a step of the query moves such
-# scores 8 times as far (*Appendix*). So a head without the division may learn, too: $W_Q$ could learn the divisor.
-# Gemma 4 divides by 1, after a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
-#
-# </details>
+# So can a head not learn without it? It may. At $d_k = 64$ and ten keys, the median gradient on the *scores* is more than ten times
+# smaller without the division. On the *query* it is as large as with it, and its mean three times as large, because a step of the
+# query moves such scores 8 times as far (*Appendix*). $W_Q$ could learn the divisor. The division sets where a head starts;
+# training can take it elsewhere. Gemma 4 divides by 1, after a norm of queries and keys
+# ([source](../REFERENCES.md#heads-of-models)).
 
 # %% [markdown] tags=["remember"]
 # ## Try it
@@ -427,13 +423,6 @@ plot.table(["ten keys", *(f"d_k = {d_k}" for d_k in d_ks)], [("slope left", *lef
 # %% [markdown]
 # ## Appendix: checks
 #
-# ### The slope that is left, with fewer keys and with more
-
-# %%
-rows = [(n, *(f"{slope_left(d_k, n):.2f}" for d_k in d_ks)) for n in (3, 10, 100, 1000)]
-plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
-
-# %% [markdown]
 # ### The division elsewhere
 
 # %%

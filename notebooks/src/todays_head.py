@@ -74,9 +74,8 @@ for i, j in ((3, 3), (3, 2), (3, 1)):
     print(f"query at position {i}, key at position {j}: {score:7.4f}")
 
 # %% [markdown] tags=["predict"]
-# At the same position both are rotated alike, and the score is what it was. One position apart it is larger, because this key
-# points 37 degrees ahead of the query, and the query is rotated 57 degrees farther. So the distance changes the score, and
-# nothing says that it lowers it.
+# At the same position both are rotated alike, and the score is what it was. One position apart it is larger, because this key points
+# 37 degrees ahead of the query, and the query is rotated 57 degrees farther. So distance changes the score, and need not lower it.
 #
 # **Predict.** Move both tokens on by 100 positions, the query from 3 to 103 and the key from 1 to 101. What becomes of their
 # score?
@@ -102,11 +101,10 @@ predict.shifted(guess_shifted)
 #
 # $$(R_i\, q) \cdot (R_j\, k) = q \cdot (R_{j-i}\, k).$$
 #
-# For a given query and key, the positions enter the score only through $i - j$. Yet each token is rotated by its own position,
-# without knowing of the other, so a rotated key can stay in the cache. Values are not rotated, because nothing is compared
-# with them.
+# The positions enter the score only through $i - j$. Yet each token is rotated by its own position, without knowing of the other, so
+# a rotated key can stay in the cache. Values are not rotated, because nothing is compared with them.
 #
-# Notebook [[train_and_look]] added its positions once, at the bottom. RoPE rotates in every layer.
+# And RoPE rotates in every layer.
 #
 # ### Many pairs, many frequencies
 #
@@ -128,9 +126,8 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# These are the four circles at the top. `rope(x, positions)` rotates all pairs of all tokens. It is attnlib's here, until
-# you write it in exercise [[rope]]. A helper counts the positions from `start`, because a token that continues a text does not stand at
-# position 0.
+# These are the four circles at the top. `rope(x, positions)` rotates all pairs of all tokens; it is attnlib's, until you write it in
+# exercise [[rope]]. A helper counts the positions from `start`, for a token that continues a text.
 
 # %%
 rope = al.rope
@@ -170,7 +167,7 @@ for start in (0, 100, 1000):
 
 # %% [markdown]
 # How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. The second
-# line has the same query, and a key that was rotated by 20 positions more.
+# key was rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), distance = plot.subplots(figsize=(6.2, 2.8)), np.arange(0, 65)
@@ -182,15 +179,15 @@ _ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0,
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# Only distance 0 brings all 64 pairs together. The other key has its largest score 20 positions back: where a score is largest is
-# up to the two vectors. Section 2 makes use of that.
+# The other key has its largest score 20 positions back: where a score is largest is up to the two vectors. Section 2 makes use of
+# that.
 #
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
-# the four models of section 4, and `al.rope` does so, too. Each way works with weights that were trained with it. People who load
-# a model find that out ([two threads](../REFERENCES.md#rope-pairs)). Another order of the features turns one way into the
-# other: 0 1 2 3 4 5 6 7 become 0 2 4 6 1 3 5 7, so that neighbours come to stand $d_k / 2$ apart.
+# the four models of section 4, and `al.rope` does so, too. Each way works with weights that were trained with it ([two
+# threads](../REFERENCES.md#rope-pairs) of people who found out). In the order 0 2 4 6 1 3 5 7 of the features neighbours stand $d_k /
+# 2$ apart, which turns one way into the other:
 
 # %%
 order = np.argsort(np.arange(8) % 2, kind="stable")  # 0, 2, 4, 6, 1, 3, 5, 7
@@ -204,20 +201,8 @@ for name, scores in {
     print(f"{name:36} scores off by {np.abs(scores - right).max():.2f}")
 
 # %% [markdown]
-# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone. Biases
-# and gains that belong to these features are reordered with them.
-#
-# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
-# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
-# were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
-
-# %%
-signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
-other_way = {"as it is": 1, "second features with the other sign": signs}
-for name, sign in other_way.items():
-    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
-    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
-    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
+# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, with the biases and gains of these
+# features.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rope]] · RoPE
@@ -260,8 +245,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# In notebook [[it_speaks]] a language model calls this function 60 times for each token. The next cell keeps it in the folder `mine`,
-# beside the notebooks. The second loads it, and from here on `rotated` calls yours, or ours.
+# In notebook [[it_speaks]] a language model calls this function 60 times for each token. From here on `rotated` calls yours, or ours.
 
 # %%
 mine.keep(my_rope)
@@ -270,11 +254,23 @@ mine.keep(my_rope)
 rope = mine.load("rope")
 
 # %% [markdown]
+# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
+# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
+# were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
+
+# %%
+signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
+other_way = {"as it is": 1, "second features with the other sign": signs}
+for name, sign in other_way.items():
+    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
+    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
+    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
+
+# %% [markdown]
 # ## 2 · One position back, at any length
 #
-# In notebook [[train_and_look]] a head had to learn to look at the letter before. With RoPE you can set such a head by hand. All keys are the
-# same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position
-# **less**.
+# In notebook [[train_and_look]] a head learned to look at the letter before. With RoPE you can set such a head by hand. All keys are
+# the same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position **less**.
 
 
 # %%
@@ -291,8 +287,8 @@ for n in (16, 128, 1024):
     print(f"n = {n:4d}: weight on the position before, at least {smallest:.4f}")
 
 # %% [markdown]
-# Now a head *learns* that from sequences of 32 letters: one layer, one head, 16 letters. The answer at each position is the letter
-# before. In the model below `rotate` is `al.rope` for torch. The training takes about 5 seconds.
+# Now a head *learns* that from sequences of 32 letters: one layer, one head. The answer at each position is the letter before. In the
+# model below `rotate` is `al.rope` for torch. The training takes about 5 seconds.
 
 # %%
 try:
@@ -338,11 +334,9 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32
-# (`python -m bench training` measures them, and vectors for each position, learned or the sinusoids of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512). *Appendix* prints where the weight went. Of the head by hand: queries and keys of equal entries have a
-# mean of cosines as score, times 256. One position off, the mean is 0.966, and that costs 8.7; 6 or more positions back
-# it costs at least 67.
+# With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32 (`python -m bench
+# training` measures them, and vectors for each position, learned or the sinusoids of [Vaswani et al.
+# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512). *Appendix* prints where the weight went.
 #
 # </details>
 
@@ -410,8 +404,9 @@ _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 # | [sink](../REFERENCES.md#heads-of-models) | a query that nothing answers can leave its weight somewhere | GPT-OSS |
 #
 # No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
-# $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in the softmax, for a key that is not there and has no value. What
-# these lines do as texts grow is the matter of [notebook [[long_texts]]]([[long_texts.ipynb]]). In code each is a line or two:
+# $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in
+# the softmax, for a key that is not there and has no value. [Notebook [[long_texts]]]([[long_texts.ipynb]]) asks what they do as
+# texts grow. In code each is a line or two:
 
 
 # %%
@@ -544,8 +539,7 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
 #
 # What is compared is attention alone, with everything else set alike: no biases, no window, base 10,000, scores divided by
 # $\sqrt{d_k}$. The softcap is 5, so that it shows in small scores; Gemma 2 has 50. Trained models have more
-# ([sources](../REFERENCES.md#heads-of-models)): GPT-OSS has biases, a window in every other layer and slowed frequencies, Gemma 2
-# such windows and a divisor of its own, and Gemma 3 leaves the softcap off. A test of this series compares other draws, too.
+# ([sources](../REFERENCES.md#heads-of-models)). A test of this series compares other draws, too.
 #
 # </details>
 
@@ -642,8 +636,8 @@ for name, mistake in MISTAKES.items():
 predict.no_mistake(guess_no_mistake)
 
 # %% [markdown]
-# Only distances count, so it does no harm if every position is 100 too high. All others give other numbers than the models do.
-# The wrong base costs least, 0.10. Is it harmless, then?
+# Only distances count, so it does no harm if every position is 100 too high. The wrong base costs least, 0.10. Is a wrong base harmless,
+# then?
 
 # %%
 for n in (64, 512):
@@ -744,11 +738,11 @@ for line_of_it, name, setting in stored["since"]:
     print(f"{line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in
-# [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]); **differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)), one map
-# minus another; **sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
-# 2025](../REFERENCES.md#yuan-2025)), some keys only; **linear attention** ([Katharopoulos et al.
-# 2020](../REFERENCES.md#katharopoulos-2020), [Yang et al. 2024](../REFERENCES.md#yang-2024)), a state of fixed size.
+# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in [notebook
+# [[less_to_keep]]]([[less_to_keep.ipynb]]); *differential* attention ([Ye et al. 2024](../REFERENCES.md#ye-2024)), one map minus
+# another; *sparse* attention ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al. 2025](../REFERENCES.md#yuan-2025)), some
+# keys only; *linear* attention ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020), [Yang et al.
+# 2024](../REFERENCES.md#yang-2024)), a state of fixed size.
 #
 # ## Exercises
 #
@@ -763,8 +757,8 @@ for line_of_it, name, setting in stored["since"]:
 # `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
 # head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
 # two. It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rotated`, which
-# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right. With equal entries in the key
-# all pairs count alike, and that is the easiest.
+# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right; equal entries in the key are the
+# easiest.
 
 
 # %%

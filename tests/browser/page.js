@@ -411,7 +411,8 @@ window.ask = {
       ...figures.map((some) => `letters in two sizes: ${some.map((text) => text.textContent)}`),
     ];
   },
-  // The smallest x of a letter in the pictures of a lecture, in pixels, with its words and its slide.
+  // The smallest letter in the pictures of a lecture, in pixels, with its words and its slide: the height of an x, or of a
+  // digit where a text has no small letter.
   letters: () => {
     const canvas = document.createElement("canvas").getContext("2d");
     const texts = window.Reveal.getSlides().flatMap((slide) => {
@@ -420,7 +421,7 @@ window.ask = {
       return shown.map((text) => {
         const { fontFamily, fontSize } = getComputedStyle(text), { a, b } = text.getScreenCTM();
         canvas.font = `100px ${fontFamily}`;
-        const tall = (canvas.measureText("x").actualBoundingBoxAscent / 100) * parseFloat(fontSize) * Math.hypot(a, b);
+        const tall = (canvas.measureText(/[a-z]/.test(text.textContent) ? "x" : "0").actualBoundingBoxAscent / 100) * parseFloat(fontSize) * Math.hypot(a, b);
         return [tall, text.textContent, slide.querySelector("footer").textContent];
       });
     });

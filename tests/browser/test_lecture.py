@@ -49,9 +49,10 @@ def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
     assert page.locator("section .picture").count() > found["count"] / 2
 
 
-def test_letters_in_pictures_can_be_read_from_the_last_row(new_page, built):
+@pytest.mark.parametrize("name", MOST)
+def test_letters_in_pictures_can_be_read_from_the_last_row(new_page, built, name):
     page = prepared(new_page(1024, 768))
-    opened(page, built("45"))
+    opened(page, built(name))
     assert page.evaluate("ask.letters()")[0] > 12.9
 
 

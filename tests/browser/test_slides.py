@@ -87,6 +87,30 @@ def test_axe_finds_nothing_serious_in_a_deck(new_page, tmp_path, how):
     assert serious(page) == []
 
 
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ("2", "✓"),
+        ("6/3", "✓"),
+        ("(36*1/3*1/3)**0.5", "✓"),
+        ("np.sqrt(36/9)", "✓"),
+        ("√4", "✓"),
+        ("[2]", "✓"),
+        ("36/9", "the root was left out"),
+        ("36*x", "not tried"),
+    ],
+)
+def test_a_number_may_be_a_formula(new_page, tmp_path, given, told):
+    path = find_notebook("scaling").built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = new_page(1024, 768)
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    form = page.locator("form[data-name=uniform_divisor]")
+    form.locator("input").fill(given)
+    form.get_by_role("button", name="Check").click()
+    assert told in form.locator(".attnlib-reply").inner_text()
+
+
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
 def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)

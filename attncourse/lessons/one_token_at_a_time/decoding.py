@@ -151,7 +151,7 @@ class InChunks(Function):
         return step
 
 
-ANOTHER = "another `attention` handed over"
+ANOTHER = "another function handed over"
 
 
 def window_probes():

@@ -35,22 +35,22 @@ EXERCISES = (
     ),
     decoding.InChunks(
         "decode_step",
-        "decode_step(query, key, value, past, attention) -> (output, (keys, values)). query (h, n, d_k), key (g, n, "
+        "decode_step(query, key, value, past, grouped) -> (output, (keys, values)). query (h, n, d_k), key (g, n, "
         "d_k) and value (g, n, d_v) are those of the new tokens, past = (keys, values) those of the tokens before, "
-        "with 0 rows at the start. output (h, n, d_v) equals what attention(query, key, value, mask) gives of all "
+        "with 0 rows at the start. output (h, n, d_v) equals what grouped(query, key, value, mask) gives of all "
         "tokens at once under a causal mask.",
         (
-            "Put the new keys and values behind the old ones, and attend to all. The `attention` handed to you is that "
-            "of my_grouped: give it the g heads as they are.",
+            "Put the new keys and values behind the old ones, and attend to all. The `grouped` handed to you is "
+            "like my_grouped: give it the g heads as they are.",
             "The tokens are the axis before the last one: np.concatenate([old, new], axis=-2).",
             "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
         ),
         probes=decoding.decoding_probes(),
-        given=lambda query, key, value, past, attention: {
+        given=lambda query, key, value, past, grouped: {
             "asked": query,
             "new": (key, value),
             "past": past,
-            "attention": attention,
+            "attention": grouped,
         },
         result=lambda s: s.returned,
         axes=OUTPUT_AXES,

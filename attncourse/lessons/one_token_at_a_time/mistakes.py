@@ -63,10 +63,10 @@ MISTAKES = (
     ),
     Mistake(
         "attention_not_called",
-        behaves_as_if="the `attention` that is handed over is never called",
+        behaves_as_if="the function that is handed over is never called",
         symptom="Right as long as it is the usual one. In 'it speaks' another is handed over, and nobody would notice.",
         hint="Which of your arguments does the output not depend on?",
-        then="It should depend on `attention`: let it make scores, weights and output.",
+        then="It should depend on that function: let it make scores, weights and output.",
         variants=({"q": lambda s: s.asked},),
     ),
     CAUSAL_ADDED,

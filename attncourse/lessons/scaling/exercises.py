@@ -61,6 +61,7 @@ def range_probes():
 
     return (
         probe("entries of variance 1, d_k = 16", 16, 1, 1),
+        probe("entries of variance 1, d_k = 64", 64, 1, 1),
         probe("queries of standard deviation 3, d_k = 64", 64, 3, 1),
         probe("keys of standard deviation 1/3, d_k = 64", 64, 1, 1 / 3),
         probe("queries and keys of standard deviation 1/3, d_k = 36", 36, 1 / 3, 1 / 3),

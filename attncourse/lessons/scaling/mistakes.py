@@ -173,8 +173,8 @@ MISTAKES = (
     Mistake(
         "entropy_over_queries",
         behaves_as_if="it puts queries together: it sums or averages over the wrong axis, or over all of them",
-        symptom="An entropy belongs to one query: its weights are one row. weights[weights > 0] makes one list of all "
-        "rows.",
+        symptom="An entropy belongs to one query: its weights are one row. In a batch the first axis counts maps, "
+        "and weights[weights > 0] is one list of all rows.",
         hint="Along which axis do the weights sum to 1?",
         then="Along the last one, the keys. Sum over axis=-1 and get one number for each query.",
         variants=(
@@ -283,8 +283,8 @@ MISTAKES = (
     Mistake(
         "factor_and_root_forgotten",
         behaves_as_if="it is too large: a variance or a root is missing",
-        symptom="12 is 36 times 1/3, or 6 times 2. The variance of a product is the product of both variances. Times "
-        "d_k it is the variance of a score, and the divisor is its root.",
+        symptom="12 is 36 times 1/3. The variance of a product is the product of both variances. Times d_k it is the "
+        "variance of a score, and the divisor is its root.",
         hint="What is the variance of one product of two such entries?",
         then="It is the product of both variances. Times d_k it is the variance of a score, and its root is the "
         "divisor.",

@@ -33,11 +33,13 @@ def keys_in_play(entropy):
 
 
 def variances_by_size(my_scores):
-    """Draw the variance of the reader's scores among small tokens, among large ones, and between the two."""
+    """Draw the variance of the reader's scores among small and large tokens, beside that after the division alone."""
     scores, small, large = my_scores(SIZES * Q, SIZES * K), slice(200), slice(200, None)
+    divided = (SIZES * Q) @ (SIZES * K).T / FEATURES**0.5
     parts = {"small with small": (small, small), "large with large": (large, large), "small with large": (small, large)}
-    found = {name: np.var(scores[at]) for name, at in parts.items()}
-    return table([["tokens", "variance"], *([name, bar(x, most=1.25, text=f"{x:.2f}")] for name, x in found.items())])
+    found = [(name, np.var(scores[at]), np.var(divided[at])) for name, at in parts.items()]
+    rows = ([name, bar(x, most=1.25, text=f"{x:.2f}"), f"{other:.2g}"] for name, x, other in found)
+    return table([["tokens", "yours", "÷ √d_k alone"], *rows])
 
 
 PAYOFFS = {
