@@ -5,9 +5,10 @@ The shape checks take shapes and not arrays, so that the NumPy functions and the
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,19 @@ class ShapeError(ValueError):
     ...     print(str(error).partition(":")[0])
     key has d_k = 4 but query has d_k = 3
     """
+
+
+@contextlib.contextmanager
+def needs_torch(what: str) -> Iterator[None]:
+    """Say what a part does with torch, where its import of torch fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"{what}, which is not installed here. Fix: pip install torch", name="torch"
+        ) from None
 
 
 def kind_of(x: Any) -> str:

@@ -11,7 +11,7 @@ from attnlib.watch import watch
 
 from .timing import alternate
 
-LENGTHS = (128, 512, 1024)
+LENGTHS = (128, 512, 1024, 2048)
 SECONDS = 1.0  # for each length
 
 

@@ -1,6 +1,9 @@
 """attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
 
+import contextlib
 import re
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -573,3 +576,68 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
 def test_only_a_module_can_be_watched(other):
     with pytest.raises(TypeError, match=r"watch expects an nn\.Module that runs in Python, got"), watch(other):
         pass
+
+
+@pytest.mark.parametrize("part", ["watch", "diagnose"])
+def test_without_torch_a_part_says_what_to_install(part):
+    code = f"import sys; sys.modules['torch'] = None; import attnlib.{part}"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert re.search(rf"attnlib\.{part} .* of torch, which is not installed here\. Fix: pip install torch", told), told
+
+
+@pytest.mark.parametrize("dtype, most", [(torch.float32, 0.001), (torch.float16, 0.02), (torch.bfloat16, 0.06)])
+def test_a_trace_may_be_off_by_as_much_as_the_docs_say(dtype, most):
+    q, k, v = torch.randn(3, 1, 1, N, 8, dtype=dtype)
+    for off, refused in ((0.7 * most, False), (1.5 * most, True)):
+        with watch(nn.Identity()) as seen:
+            output = F.scaled_dot_product_attention(q, k, v)
+        seen[0].kept["output"] = output.float()
+        seen[0].kept["output"][0, 0, 2, 3] += off * output.abs().max()
+        with pytest.raises(ArithmeticError, match=f"at most {most}") if refused else contextlib.nullcontext():
+            seen[0].trace()
+
+
+def test_the_table_of_a_long_text_with_a_mask_holds_no_map_of_every_head():
+    n, heads = 2048, 8
+    mask = torch.zeros(1, 1, n, n).masked_fill(~torch.ones(n, n, dtype=torch.bool).tril(), -torch.inf)
+    with watch(nn.Identity()) as seen:
+        F.scaled_dot_product_attention(*torch.randn(3, 1, heads, n, 8), mask)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        assert "causal" in repr(seen)
+    largest = max(event.self_cpu_memory_usage for event in profile.events())
+    assert 0 < largest <= 4 * n * n  # one map of 32 bits; of every head in 8 bits it would be twice that
+
+
+def test_the_picture_of_patches_has_rows_and_columns_as_the_image():
+    """As docs/watch.md has it for 14 x 14 patches: the first token looks at what is bright."""
+
+    class OfPatches(nn.Module):
+        def forward(self, image):
+            patches = image.unfold(1, 2, 2).unfold(2, 2, 2).mean((3, 4)).flatten(1)
+            x = torch.cat([torch.ones(len(image), 1), 9 * patches], 1)[:, None, :, None]
+            return F.scaled_dot_product_attention(torch.ones_like(x), x, x)
+
+    image = torch.zeros(1, 6, 10)
+    image[0, 2:4, 6:8] = 1
+    with watch(model := OfPatches()) as seen:
+        model(image)
+    maps = seen[0].trace().weights[:, 0, 1:].reshape(-1, 3, 5)
+    assert maps.shape == (1, 3, 5) and np.unravel_index(maps[0].argmax(), (3, 5)) == (1, 3)
+    assert plot.head_grid(maps, vmax=maps.max()).axes[0].images[0].get_array().shape == (3, 5)
+
+
+def test_what_was_seen_stays_as_it_was_when_the_model_writes_over_it():
+    q, k, v = torch.randn(3, 1, HEADS, N, 8)
+    with watch(nn.Identity()) as seen:
+        output = sdpa(q, k, v).clone()
+        sdpa(q, k, v).mul_(2)
+    for x in (q, k, v):
+        x.zero_()
+    assert [np.allclose(call.trace().output, output[0].numpy(), atol=1e-6) for call in seen] == [True, True]
+
+
+def test_a_softmax_over_experts_is_no_attention():
+    tokens, router, experts = torch.randn(6, DIM), nn.Parameter(torch.randn(DIM, 3)), torch.randn(3, DIM)
+    with watch(nn.Identity()) as seen:
+        (tokens @ router).softmax(-1) @ experts
+    assert len(seen) == 0

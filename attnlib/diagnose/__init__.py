@@ -10,16 +10,11 @@ import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-try:
-    import torch
-except ModuleNotFoundError as _error:
-    if _error.name != "torch":
-        raise
-    raise ModuleNotFoundError(
-        "attnlib.diagnose examines modules of torch, which is not installed here. Fix: pip install torch", name="torch"
-    ) from None
-
 from .. import validation
+
+with validation.needs_torch("attnlib.diagnose examines modules of torch"):
+    import torch
+
 from ._caller import LAYOUTS
 from ._patient import Patient
 from ._probes import examine

@@ -8,20 +8,14 @@
 (3, 3)
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterator
 
-try:
+from ..validation import needs_torch
+
+with needs_torch("attnlib.watch looks into models of torch"):
     import torch
-except ModuleNotFoundError as _error:
-    if _error.name != "torch":
-        raise
-    raise ModuleNotFoundError(
-        "attnlib.watch looks into models of torch, which is not installed here. Fix: pip install torch", name="torch"
-    ) from None
 
 from ._mode import Watching
 from .calls import Call, Seen
@@ -33,9 +27,8 @@ __all__ = ["Call", "Seen", "watch"]
 def watch(model: torch.nn.Module, *, layers: str | None = None, most: int = 2**30) -> Iterator[Seen]:
     """See every attention call that a model makes inside the ``with`` block, and keep what went into it.
 
-    Nothing of the model is changed or replaced; torch's fused encoder and what torch.compile made run step by step.
-    Copies are kept, without gradients: of a fused call query, key, value and output, so memory grows with n; of one
-    that is written out the scores, too. A map is made when a trace is asked for. What is never seen: docs/watch.md.
+    The Seen has them in order, and fills while the model runs. Nothing of the model is replaced; torch's own fused
+    encoder and what torch.compile made run step by step. What is kept, and what is never seen: docs/watch.md.
 
     Parameters
     ----------
@@ -44,25 +37,13 @@ def watch(model: torch.nn.Module, *, layers: str | None = None, most: int = 2**3
         Keep only the calls whose path fits this pattern, ``"*.layers.3.*"``. All are listed.
     most : int
         Keep at most so many bytes. Calls that come later are listed.
-
-    Yields
-    ------
-    Seen
-        The calls, in order. It fills while the model runs.
-
-    Raises
-    ------
-    TypeError
-        If `model` is no nn.Module that runs in Python.
     """
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
         raise TypeError(
             f"watch expects an nn.Module that runs in Python, got {type(model).__name__}. "
             "Fix: the model itself, before torch.jit; for arrays there is attention_trace."
         )
-    seen = Seen([], model)
-    with contextlib.ExitStack() as stack:
-        if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
-            stack.enter_context(torch.compiler.set_stance("force_eager"))  # compiled code would not be seen
-        stack.enter_context(Watching(seen, layers, most))
-        yield seen
+    compiles = {"torch._dynamo", "torch.nn.attention.flex_attention"} & set(sys.modules)  # then it would not be seen
+    stance = torch.compiler.set_stance("force_eager") if compiles else contextlib.nullcontext()
+    with stance, Watching(Seen([], model), layers, most) as watching:
+        yield watching.seen

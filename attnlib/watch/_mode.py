@@ -1,7 +1,5 @@
 """What sees the calls while a model runs: torch's own hook for functions, of one thread, undone by any exception."""
 
-from __future__ import annotations
-
 import sys
 import types
 
@@ -16,15 +14,10 @@ from .calls import Call, fits
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "h", "num_attn_heads")
 
 
-def _body(function):
-    """Return a Python function of torch that lets its inner calls be seen: a copy which asks no hook itself."""
-    names = {**function.__globals__, "has_torch_function": lambda _: False}
-    copy = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
-
-
-_multi_head = _body(F.multi_head_attention_forward)
+# A copy of torch's function that asks no hook itself, so its inner calls are seen.
+_MULTI_HEAD = F.multi_head_attention_forward
+_names = {**_MULTI_HEAD.__globals__, "has_torch_function": lambda _: False}
+_multi_head = types.FunctionType(_MULTI_HEAD.__code__, _names, "multi_head", _MULTI_HEAD.__defaults__)
 
 
 class Watching(TorchFunctionMode):
@@ -39,7 +32,7 @@ class Watching(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if function is F.multi_head_attention_forward:
+        if function is _MULTI_HEAD:
             with self:
                 return _multi_head(*args, **kwargs)
         name = getattr(function, "__name__", "")
@@ -55,9 +48,10 @@ class Watching(TorchFunctionMode):
             else:
                 self.written.look(name, args, kwargs, result, first)
         except Exception as error:  # what cannot be followed must not stop the model
-            note, sizes = f"not kept: {type(error).__name__}: {error}", [0] * 6
-            call = Call(len(self.seen), self._where()[0], name, *sizes, None, 0.0, torch.float32, notes=(note,))
-            self.seen.append(call)
+            note = f"not kept: {type(error).__name__}: {error}"
+            self.seen.append(
+                Call(len(self.seen), self._where()[0], name, *[0] * 6, None, 0.0, torch.float32, notes=(note,))
+            )
         return result
 
     def _see_fused(self, out, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **more):
@@ -80,8 +74,7 @@ class Watching(TorchFunctionMode):
         """Evaluate what was said of scores and mask, as functions of positions, for all pairs."""
         shape = (*query.shape[:-1], key.shape[-2])
         repeated = key.repeat_interleave(query.shape[1] // key.shape[1], 1)
-        at = [torch.arange(n, device=query.device) for n in shape]
-        modified = score_mod
+        at, modified = [torch.arange(n, device=query.device) for n in shape], score_mod
         for i in (3, 2, 1, 0):
             modified = torch.func.vmap(modified, in_dims=(0, *(0 if j == i else None for j in range(4))))
         allowed = torch.nn.attention.flex_attention.create_mask(block_mask[-1], *shape, device=query.device)
@@ -98,20 +91,19 @@ class Watching(TorchFunctionMode):
         sizes = *query.shape[:2], key.shape[1], query.shape[-2], value.shape[-2], key.shape[-1]
         call = Call(len(self.seen), path, kind, *sizes, scale, float(dropout), dtype, bool(is_causal), tuple(notes))
         self.seen.append(call)
+        size = sum(x.numel() * x.element_size() for x in tensors.values())
         if self.layers is not None and not fits(self.layers, path):
             call.notes += ("another layer was asked for",)
-            return
-        size = sum(x.numel() * x.element_size() for x in tensors.values())
-        if size > self.left:
+        elif size > self.left:
             call.notes += (f"would take {size / 2**20:.0f} MB, and most= is used up",)
-            return
-        self.left -= size
-        call.kept = {name: x.clone() for name, x in tensors.items()}
+        else:
+            self.left -= size
+            call.kept = {name: x.clone() for name, x in tensors.items()}
 
     def _where(self):
         """Return the path of the module that calls, the module, and what transformers' own function knows."""
         frame, known = sys._getframe(1), {}
-        while frame is not None:
+        while frame := frame.f_back:
             code = frame.f_code
             if code.co_argcount or code.co_flags & 4:  # a first argument, or *args
                 first = frame.f_locals.get(code.co_varnames[0])
@@ -120,30 +112,27 @@ class Watching(TorchFunctionMode):
                     known = frame.f_locals
                 if isinstance(first, torch.nn.Module) and id(first) in self.paths:
                     return self.paths[id(first)] or type(first).__name__, first, known
-            frame = frame.f_back
         return "(outside the model)", None, {}
 
 
 def _four_axes(tensors, module):
     """Return tensors (..., n, d) as (b, h, n, d): heads may be folded into the batch, be in groups, or be missing."""
-    lead = tensors["weights" if "weights" in tensors else "masked" if "masked" in tensors else "query"].shape[:-2]
+    lead = next(tensors[name] for name in ("weights", "masked", "query") if name in tensors).shape[:-2]
     heads = next((x for name in _HEADS if isinstance(x := getattr(module, name, None), int)), 1)
     grouped = len(lead) == 3 and tensors["value"].shape[-3] == 1 < lead[-1]  # heads in groups, which share keys
+    cut = 1 if len(lead) < 3 or grouped else -1
+    both = lead[:cut].numel(), lead[cut:].numel()
     if len(lead) == 1 and lead[0] % heads == 0:
         both = lead[0] // heads, heads
-    elif len(lead) in (1, 2) or grouped:
-        both = lead[0], lead[1:].numel()
-    else:
-        both = lead[:-1].numel(), lead[-1] if lead else 1
 
     def four(name, x):
         own = x.shape[:-2]
         if name == "mask" and x.dim() in (2, 4):
             return x.expand(*(1,) * (4 - x.dim()), *x.shape)
-        if own.numel() == lead.numel():
-            return x.reshape(*both, *x.shape[-2:])
-        if len(own) == len(lead) == 2:
-            return x  # fewer heads, which groups share; or one sequence for all
-        return x.expand(*lead, *x.shape[-2:]).reshape(*both, *x.shape[-2:])
+        if own.numel() != lead.numel():
+            if len(own) == len(lead) == 2:
+                return x  # fewer heads, which groups share; or one sequence for all
+            x = x.expand(*lead, *x.shape[-2:])
+        return x.reshape(*both, *x.shape[-2:])
 
     return {name: four(name, x) for name, x in tensors.items()}

@@ -1,7 +1,5 @@
 """Attention that a model writes out: a product, a softmax, a product with the values, followed tensor by tensor."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 
 import torch
@@ -32,8 +30,8 @@ class Follower:
     def look(self, name, args, kwargs, result, first):
         """See one function: its name, what it was given, what it returned, and its first tensor as it was before."""
         if name in _PRODUCTS:
-            first, *names = _PRODUCTS[name]
-            a, b = (args[i] if len(args) > i else kwargs[key] for i, key in enumerate(names, first))
+            place, *names = _PRODUCTS[name]
+            a, b = (args[i] if len(args) > i else kwargs[key] for i, key in enumerate(names, place))
             self._product(a, b, result, self.tags.get(a), self.tags.get(b), result, kwargs.get("alpha", 1))
         elif name == "einsum":
             if parts := _as_product(args[0], args[1:], result):
@@ -80,13 +78,13 @@ class Follower:
         scores, masked, n_k = tag.scores or _NO_SCORES, tag.masked, weights.shape[-1]
         if scores.query is None and (tag.notes or weights.dim() < 3):
             return  # a softmax that is no attention, as over experts or over a kernel
-        notes = (*scores.notes, *tag.notes)
+        notes = [*scores.notes, *tag.notes]
         if scores.query is not None and (more := masked.shape[-1] - n_k) > 0:
-            notes = (*notes, f"the softmax saw {more} more column{'s' * (more > 1)}, as with a sink")
+            notes.append(f"the softmax saw {more} more column{'s' * (more > 1)}, as with a sink")
             last = torch.allclose(masked.softmax(-1)[..., -n_k:].to(weights.dtype), weights)
             masked = masked[..., -n_k:] if last else masked[..., :n_k]
         if scores.query is None or (scores.query.shape[-2], scores.key.shape[-2]) != weights.shape[-2:]:
-            notes = notes if scores.query is None else (*notes, "the scores were cut into other shapes")
+            notes += ["the scores were cut into other shapes"] * (scores.query is not None)
             scores, masked = _NO_SCORES, None
         some = {"query": scores.query, "key": scores.key, "value": value, "output": out, "masked": masked}
         same = masked is not None and masked.shape == weights.shape
@@ -105,25 +103,22 @@ def _scaled_by(tag, args, power):
 
 
 def _tensors(args):
-    for x in args:
-        if isinstance(x, torch.Tensor):
-            yield x
-        elif isinstance(x, tuple | list):
-            yield from (y for y in x if isinstance(y, torch.Tensor))
+    inside = (y for x in args for y in (x if isinstance(x, tuple | list) else [x]))
+    return [x for x in inside if isinstance(x, torch.Tensor)]
 
 
 def _exchanges_axes(before, after):
     """Tell whether queries and keys changed places."""
-    if not isinstance(after, torch.Tensor) or min(after.dim(), before.dim()) < 2:
+    if not isinstance(after, torch.Tensor) or after.data_ptr() != before.data_ptr() or before.dim() < 2:
         return False
-    same = after.data_ptr() == before.data_ptr() and before.stride(-1) != before.stride(-2)
-    return same and before.stride()[-2:] == after.stride()[:-3:-1] and before.shape[-2:] == after.shape[:-3:-1]
+    (i, j), turned = before.stride()[-2:], (after.stride()[:-3:-1], after.shape[:-3:-1])
+    return i != j and (before.stride()[-2:], before.shape[-2:]) == turned
 
 
 def _constant(x):
-    if isinstance(x, torch.Tensor):
-        return float(x) if x.dim() == 0 and not isinstance(x, torch.nn.Parameter) and not x.is_meta else None
-    return float(x) if isinstance(x, int | float) else None
+    if isinstance(x, torch.Tensor) and (x.dim() or isinstance(x, torch.nn.Parameter) or x.is_meta):
+        return None
+    return float(x) if isinstance(x, torch.Tensor | int | float) else None
 
 
 def _as_product(equation, tensors, result):

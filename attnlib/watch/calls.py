@@ -1,8 +1,7 @@
 """What was seen: one attention call, and all of them."""
 
-from __future__ import annotations
-
 import fnmatch
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,19 +44,15 @@ class Call:
     def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return every step of one sequence, whose output is the model's own up to rounding.
 
+        LookupError says that the call was not kept, or has no product of queries and keys; ArithmeticError by how much
+        the output computed again is not the model's own.
+
         Parameters
         ----------
         batch, head : int
             The sequence, and the head, both counted from 0. Without a head all of them, (h, n_q, n_k).
         queries : slice
             Only these rows: of a long text the whole map may not fit into memory.
-
-        Raises
-        ------
-        LookupError
-            If the call was not kept, or there is no product of queries and keys, as in additive attention.
-        ArithmeticError
-            If the output computed again is not the one that the model used. It says by how much.
         """
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
@@ -73,18 +68,16 @@ class Call:
             weights = self._part("weights", at)[..., queries, :].numpy(force=True)
             if np.abs(weights - trace.weights).max() > 1e-3:
                 trace = replace(trace, weights=weights, output=weights @ arrays[2])
-        self._prove(trace.output, output[..., queries, :].numpy(force=True))
-        return trace
-
-    def _prove(self, ours, models):
+        models = output[..., queries, :].numpy(force=True)
         live = ~np.isnan(models).any(-1)  # a row that may attend to nothing: torch gives NaN, attnlib 0
-        error = np.abs(ours - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
+        error = np.abs(trace.output - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
         if not error <= TOLERANCE[self.dtype]:
             why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
             raise ArithmeticError(
                 f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
                 f"number, expected at most {TOLERANCE[self.dtype]:g}, so no trace is given.{why}"
             )
+        return trace
 
     @property
     def _name(self):
@@ -99,7 +92,7 @@ class Call:
             raise LookupError(f"{self._name} {why}.")
         x = self.kept[name]
         x = x if x.shape[1] in (1, self.h) else x.repeat_interleave(self.h // x.shape[1], 1)
-        return _select(x, at).to(torch.float64 if self.dtype == torch.float64 else torch.float32)
+        return x.expand(self.b, self.h, -1, -1)[at].to(torch.float64 if self.dtype == torch.float64 else torch.float32)
 
     def _mask(self, at, rows):
         """Return who may attend, or what is added to the scaled scores, of these rows; None: all may."""
@@ -110,8 +103,9 @@ class Call:
             return _difference(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
         if "mask" not in self.kept:
             return None
-        x = _select(self.kept["mask"], at)
-        return _as_boolean(x.expand(*x.shape[:-2], self.n_q, self.n_k)[..., rows, :])
+        x, every = self.kept["mask"], at == (ALL, ALL)
+        x = x.expand(*(x.shape[:2] if every else (self.b, self.h)), self.n_q, self.n_k)
+        return _as_boolean(x[at][..., rows, :])
 
     @cached_property
     def mask_in_words(self) -> str:
@@ -120,22 +114,21 @@ class Call:
             return "causal" if self.n_q == self.n_k else "causal, upper left"
         if "query" not in (self.kept or {}):
             return "?"
-        masks = [self._mask((b, ALL), ALL) for b in range(len(self.kept["query"]))]
-        one = torch.ones(self.h, self.n_q, self.n_k, dtype=torch.bool)
-        masks = [one if mask is None else mask.expand_as(one).cpu() for mask in masks]
-        allowed = torch.stack([mask if mask.dtype == torch.bool else mask > BLOCKED for mask in masks])
-        bias = any(x.dtype != torch.bool and ((x != 0) & may).any() for x, may in zip(masks, allowed, strict=True))
-        return " + ".join([*_kind(allowed), *["bias"] * bias]) or "none"
+        if (mask := self._mask((ALL, ALL), ALL)) is None:
+            return "none"
+        allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
+        bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
+        return " + ".join([*_kind(allowed.cpu()), *["bias"] * bias]) or "none"
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
-        h = self.h if self.h == self.h_kv else f"{self.h} on {self.h_kv}"
-        cells = [self.number, self.path, self.kind, self.b, h, self.n_q, self.n_k, self.d_k]
-        cells += ["?" if self.scale is None else f"{self.scale:.4g}", self.mask_in_words]
+        h, scale = str(self.h), "?" if self.scale is None else f"{self.scale:.4g}"
+        h += f" on {self.h_kv}" * (self.h != self.h_kv)
+        cells = self.number, self.path, self.kind, self.b, h, self.n_q, self.n_k, self.d_k, scale, self.mask_in_words
         return [*map(str, cells), str(self.dtype).removeprefix("torch."), "; ".join(notes)]
 
     def __repr__(self) -> str:
-        return _table([self])
+        return repr(Seen([self], None))
 
 
 class Seen(list[Call]):
@@ -145,7 +138,7 @@ class Seen(list[Call]):
     a path gives all calls inside that module.
     """
 
-    def __init__(self, calls: Iterable[Call], model: torch.nn.Module) -> None:
+    def __init__(self, calls: Iterable[Call], model: torch.nn.Module | None) -> None:
         super().__init__(calls)
         self.model = model
 
@@ -155,37 +148,26 @@ class Seen(list[Call]):
         if not isinstance(which, str):
             found = super().__getitem__(which)
             return Seen(found, self.model) if isinstance(which, slice) else found
-        calls = [call for call in self if fits(which, call.path)]
-        if not calls:
+        if not (calls := [call for call in self if fits(which, call.path)]):
             paths = ", ".join(dict.fromkeys(call.path for call in self))
             raise LookupError(f"no call fits {which!r}: expected one of {paths}.")
         return calls[0] if len(calls) == 1 else Seen(calls, self.model)
 
     def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return the trace of the only call; where there are several, LookupError says which numbers they have."""
-        if len(self) > 1:
-            numbers = ", ".join(f"{call.number} ({call.path})" for call in self[:MOST_ROWS])
-            raise LookupError(
-                f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
-                f"Fix: the number of one, seen[{self[0].number}].trace(...)."
-            )
-        return self[0].trace(batch, head, queries)
+        if len(self) < 2:
+            return self[0].trace(batch, head, queries)
+        numbers = ", ".join(call._name.removeprefix("call ") for call in self[:MOST_ROWS])
+        raise LookupError(
+            f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
+            f"Fix: the number of one, seen[{self[0].number}].trace(...)."
+        )
 
-    def grid(self, batch: int = 0, side: int = 16) -> Grid:
+    def grid(self, batch: int = 0, side: int = 16) -> "Grid":
         """Return a number and a small map of every head, for all calls that were kept.
 
-        Parameters
-        ----------
-        batch : int
-            The sequence, counted from 0.
-        side : int
-            Cells of a small map across and down, at most. A cell is the share of weight that its queries give to its
-            keys.
-
-        Raises
-        ------
-        LookupError, ArithmeticError
-            As `Call.trace`: each block of rows is computed again and proved, one at a time, so memory stays small.
+        A map has at most `side` cells across and down; a cell is the share of weight that its queries give to its keys.
+        One block of rows at a time is computed again and proved, as by `Call.trace`, so memory stays small.
         """
         calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
         return Grid(calls, *map(list, zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)))
@@ -193,39 +175,31 @@ class Seen(list[Call]):
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
         """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
 
-        Its layers are the calls of n queries and keys that are like the first of them in heads and scale, in order.
-
-        Parameters
-        ----------
-        words : sequence of str
-            All n tokens of the sequence, as the tokenizer writes them, with the blank in front that begins a word.
-        following : sequence of (str, float)
-            The most likely next tokens and their probabilities, falling.
-        batch : int
-            The sequence, counted from 0.
-
-        Raises
-        ------
-        LookupError, ArithmeticError
-            If no call has n queries and keys, or its weights are no softmax of its scores; else as `Call.trace`.
+        `words` are all n tokens, with the blank in front that begins a word; `following` are the likely next tokens and
+        their probabilities, falling. Layers are the calls of n queries and keys that are like the first of them in
+        heads and scale, and whose weights are a softmax of their scores; LookupError says that there are none.
         """
+        n = len(words)
         fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
-        fit = [call for call in fit if (call.n_q, call.n_k) == (len(words),) * 2]
-        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
-        if not fit or fit[0].scale <= 0:
+        fit = [call for call in fit if call.n_q == call.n_k == n and call.scale > 0]
+        if not fit:
             sizes = ", ".join(sorted({f"{call.n_q} x {call.n_k}" for call in self})) or "no call"
             raise LookupError(
-                f"ribbons show maps of all words, expected a call of {len(words)} x {len(words)} that was kept, got "
-                f"{sizes}. Fix: one word for each token, or trace() of one call."
+                f"ribbons show maps of all words, expected a call of {n} x {n} that was kept, got {sizes}. "
+                "Fix: one word for each token, or trace() of one call."
             )
+        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
         scores = np.stack([call.trace(batch).masked_scores for call in fit])
         d_k = round(fit[0].scale ** -2, 6)  # by whose root the scores are divided
         stop = {"d_k": d_k, "weights": core.softmax(scores[0, 0]), "next": following}
         return {"words": words, "layer": 1, "head": 1, "d_k": d_k, "stops": [stop], "scores": scores}
 
     def __repr__(self) -> str:
+        if not self:
+            return _why_nothing(self.model)
+        head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
-        return _table(self[:MOST_ROWS]) + more if self else _why_nothing(self.model)
+        return _align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
 
 
 @dataclass(repr=False, eq=False)
@@ -244,7 +218,7 @@ class Grid:
     def __repr__(self) -> str:
         heads = [f"head {head}" for head in range(max(call.h for call in self.calls))]
         rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
-        return _align([["", "module", *heads], *(row + [""] * (len(heads) + 2 - len(row)) for row in rows)])
+        return _align([["", "module", *heads], *rows])
 
 
 def _in_few_cells(call, batch, side):
@@ -263,43 +237,31 @@ def _in_few_cells(call, batch, side):
 
 def fits(pattern: str, path: str) -> bool:
     """Tell whether the path of a module fits a pattern, or lies inside the module that is named."""
-    if not set(pattern) & set("*?["):
-        return f"{path}.".startswith(f"{pattern}.")
-    return any(fnmatch.fnmatchcase(whole, pattern) for whole in (path, f".{path}", f"{path}.", f".{path}."))
-
-
-def _table(calls):
-    head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
-    return _align([head, *(call._row() for call in calls)])
+    wholes = (path, f".{path}", f"{path}.", f".{path}.")
+    return f"{path}.".startswith(f"{pattern}.") or any(fnmatch.fnmatchcase(whole, pattern) for whole in wholes)
 
 
 def _align(rows):
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
-def _select(x, at):
-    """Return one sequence, and one head or all, of a tensor (b, h, ...); an axis of size 1 stands for all."""
-    b, h = (0 if size == 1 and place != ALL else place for size, place in zip(x.shape[:2], at, strict=True))
-    return x[b, h]
 
 
 def _as_boolean(mask):
     """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
     if mask.dtype == torch.bool:
         return mask
-    blocked = mask <= BLOCKED
-    if ((mask != 0) & ~blocked).any() or blocked.all(-1).any():
+    allowed = mask > BLOCKED
+    if ((mask != 0) & allowed).any() or not allowed.any(-1).all():
         return mask.to(torch.promote_types(mask.dtype, torch.float32))
-    return ~blocked if blocked.any() else None
+    return None if allowed.all() else allowed
 
 
 def _difference(masked, scaled, dtype):
     """Return what was done to the scaled scores before the softmax, as a mask."""
     added = masked - scaled
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
-    if (added > BLOCKED).any(-1).all():
-        added = added - added.amax(-1, keepdim=True)
+    most = added.amax(-1, keepdim=True)
+    added = added - most.masked_fill(most <= BLOCKED, 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
 
@@ -312,11 +274,12 @@ def _kind(allowed):
     behind = f", {hidden} keys hidden" if hidden else ""
     if torch.equal(allowed, columns.expand_as(allowed)):
         return ["padding" + behind] if hidden else []
+    first = allowed.byte().argmax(-1)  # key of each row
     for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
-        back = torch.arange(n_q)[:, None] + offset - torch.arange(n_k)  # how far a key lies before its query
-        far = int((back * allowed).amax())
-        if torch.equal(allowed, (back >= 0) & columns & (back <= far)):
-            return [name + (f", reaches back {far}" if ((back > far) & columns).any() else "") + behind]
+        far = int((torch.arange(n_q) + offset - first)[allowed.any(-1)].amax())
+        before = columns.expand_as(allowed).tril(offset)
+        if torch.equal(allowed, before.triu(offset - far)):
+            return [name + (f", reaches back {far}" if before.tril(offset - far - 1).any() else "") + behind]
     return ["some pairs" + behind]
 
 
