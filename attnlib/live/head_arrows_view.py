@@ -170,7 +170,7 @@ class _HeadArrows(LiveView):
                 yield svg.stage_group([said], "stage", guess, k)
         if not made:
             first = [*self.plane.draw(layout, self.first, NONE, held_back=self.asked)]
-            first.append(_headline(layout, f"Head {self.asked + 1} is held back.", "What would it say?"))
+            first.append(_headline(layout, f"Head {self.asked + 1} is held back", "until you have guessed."))
             yield svg.stage_group(first, "waits", guess)
 
 

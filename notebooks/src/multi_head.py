@@ -5,7 +5,7 @@
 # them at once? *30 minutes. The last section uses torch, if it is there.*
 #
 # Here are the nine, in two sentences. The last *to* comes in at the open dot, and every head adds one arrow, tip to tail. To the
-# right is more *Mary*, upwards is more *John*. Head 4 is held back until you have guessed.
+# right is more *Mary*, upwards is more *John*.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product

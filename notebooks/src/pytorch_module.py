@@ -446,7 +446,7 @@ _ = ax.set(xlabel="step", title="loss", ylim=(-0.1, 3.2))
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth token is the letter of slot 3. **Try.** Move the
+# Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth token is the letter of slot 3, in column 3. **Try.** Move the
 # slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
@@ -459,7 +459,7 @@ def map_at(step):
 
 
 rows = [f"asks {s}" for s in range(8)]
-columns = [f"slot {s}" for s in range(8)] + ["itself"]
+columns = [*(str(s) for s in range(8)), "itself"]
 shown = {"still": (0, 30, 400), "start": 0, "trained": True}
 learning = live.weights_view(map_at, step=STEPS, queries=rows, keys=columns, **shown)
 learning
