@@ -84,10 +84,12 @@ def test_pages_follow_a_new_order_and_come_back():
     for text in TEXTS.values():
         moved, _ = renumber(text, there)
         assert renumber(moved, {new: old for old, new in there.items()})[0] == text
-    page = f"Notebooks {a} and 01, exercise {int(b)}.1, [{a} masks]({a}_masks.ipynb), section 1.5, 0.{a}, ({a}, {b})."
+    page = f"Notebooks {a} and 01, exercise {int(b)}.1, [{a} masks]({a}_masks.ipynb), section 1.5, 0.{a}, ({a}, {b})"
+    page += f", 1e-{a}."
     moved, doubtful = renumber(page, there)
     assert moved == (
-        f"Notebooks {b} and 01, exercise {int(a)}.1, [{b} masks]({b}_masks.ipynb), section 1.5, 0.{a}, ({b}, {a})."
+        f"Notebooks {b} and 01, exercise {int(a)}.1, [{b} masks]({b}_masks.ipynb), section 1.5, 0.{a}, ({b}, {a})"
+        f", 1e-{a}."
     )
     assert not doubtful
     assert renumber("As in 12.\n12 ships", {"12": "13"}) == ("As in 12.\n12 ships", ["As in 12."])

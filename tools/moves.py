@@ -29,7 +29,7 @@ SURE = (
     r"^\| (\d\d) \| \d+ \| \d+ \| \d+ \|",  # TEACHING: a session; below, a row of a plan
     r"^\| \d+ \| (\d\d) \| \*\*",
     rf"\(({LIST})\)$",  # REFERENCES: where a source is used
-    rf"(?<![\d.,:])((?:\d\d{JOINED})*0\d(?:{JOINED}\d\d)*)(?![\d:%]|\.\d)",  # a list with a number that begins with 0
+    rf"(?<![\d.,:])(?<!e-)((?:\d\d{JOINED})*0\d(?:{JOINED}\d\d)*)(?![\d:%]|\.\d)",  # a list with one that begins with 0
     rf"\b[Ee]xercises? ({EXERCISES})(?!\d)",
     r"^\*(\d+\.\d+) \w",  # TEACHING: replies
     rf"^\| \d\d (?:\| \d+ ){{3}}\| ({EXERCISES}) \|",
