@@ -53,7 +53,7 @@ ODD = {
     "shape": (lambda *a: 1 + right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
     "NaN": (lambda *a: right(*a) * np.nan, "wrong", "holds NaN (8 of 8 entries)"),
     "no mask": (lambda q, k, v: right(q, k, v), "right", "attnlib's own scaled_dot_product_attention"),
-    "not a function": (np.eye(2), "wrong", "check.scaled_dot_product_attention(my_scaled_dot_product_attention)."),
+    "not a function": (np.eye(2), "wrong", "Fix: pass the function itself: its name, without calling it."),
     "None later": (
         lambda q, k, v: right(q, k, v) if q.ndim == 2 else None,
         "wrong",

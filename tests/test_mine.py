@@ -337,9 +337,9 @@ def test_what_the_clinic_finds_right_stands_in_progress_and_is_not_kept(folder):
         return 1.0 if moved < 1e-5 else 0.0
 
     x = torch.randn(2, 5, 24)
-    assert not patients.name_bug(1, "case_35", strikes).passed and "07  ○ ○ ○ ○ ○" in mine.progress()
-    assert patients.name_bug(1, "case_34", strikes).passed and "07  ● ○ ○ ○ ○  1 of 5" in mine.progress()
-    assert "no later notebook uses 7.1 · A first patient" in mine.keep(strikes)
+    assert not patients.name_bug(1, "case_35", strikes).passed and "08  ○ ○ ○ ○ ○" in mine.progress()
+    assert patients.name_bug(1, "case_34", strikes).passed and "08  ● ○ ○ ○ ○  1 of 5" in mine.progress()
+    assert "no later notebook uses 8.1 · A first patient" in mine.keep(strikes)
 
 
 def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):

@@ -581,7 +581,7 @@ def test_only_a_module_can_be_watched(other):
 @pytest.mark.parametrize("part", ["watch", "diagnose"])
 def test_without_torch_a_part_says_what_to_install(part):
     code = f"import sys; sys.modules['torch'] = None; import attnlib.{part}"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8").stderr
     assert re.search(rf"attnlib\.{part} .* of torch, which is not installed here\. Fix: pip install torch", told), told
 
 

@@ -90,10 +90,10 @@ def name_bug(number, answer, probe=None):
     and for those with another bug, and not for the patient.
 
     >>> name_bug(1, None)
-    … 7.1 · A first patient: not tried yet
+    … 8.1 · A first patient: not tried yet
     >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
     >>> name_bug(1, "case_23", keys)
-    ✗ 7.1 · A first patient: wrong
+    ✗ 8.1 · A first patient: wrong
     Your probe gives 0 for case_23. So by your own probe this patient has something else.
     """
     unknown, title = _unknown(number), f"patient {number}"
@@ -217,7 +217,7 @@ def mended(module):
     The module is called as ``module(text, clips, mask)``, the mask boolean, (b, n_q, n_k), True = may attend.
 
     >>> mended(None)
-    … 7.5 · A stranger's module: not tried yet
+    … 8.5 · A stranger's module: not tried yet
     """
 
     def verdict(state, message):
@@ -323,7 +323,7 @@ def try_probe(probe):
     inputs of two sizes.
 
     >>> try_probe(lambda module, x: 0.0)
-    ✗ 7.4 · A probe of your own: wrong
+    ✗ 8.4 · A probe of your own: wrong
     Your probe gives 0 for a module with mask_ignored, in which a blocked token does move the others.
     """
 
