@@ -13,7 +13,6 @@ from .calls import Call, fits
 # What modules call their number of heads: needed where heads are folded into the batch.
 _HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "h", "num_attn_heads")
 
-
 # A copy of torch's function that asks no hook itself, so its inner calls are seen.
 _MULTI_HEAD = F.multi_head_attention_forward
 _names = {**_MULTI_HEAD.__globals__, "has_torch_function": lambda _: False}
@@ -25,8 +24,7 @@ class Watching(TorchFunctionMode):
 
     def __init__(self, seen, layers, most):
         super().__init__()
-        named = seen.model.named_modules()
-        self.paths = {id(module): name.removeprefix("_orig_mod").lstrip(".") for name, module in named}
+        self.paths = {id(part): name.removeprefix("_orig_mod").lstrip(".") for name, part in seen.model.named_modules()}
         self.seen, self.layers, self.left = seen, layers, most
         self.written = Follower(self.keep)
 
@@ -48,10 +46,8 @@ class Watching(TorchFunctionMode):
             else:
                 self.written.look(name, args, kwargs, result, first)
         except Exception as error:  # what cannot be followed must not stop the model
-            note = f"not kept: {type(error).__name__}: {error}"
-            self.seen.append(
-                Call(len(self.seen), self._where()[0], name, *[0] * 6, None, 0.0, torch.float32, notes=(note,))
-            )
+            at, notes = self._where()[0], (f"not kept: {type(error).__name__}: {error}",)
+            self.seen.append(Call(len(self.seen), at, name, *[0] * 6, None, 0.0, torch.float32, notes=notes))
         return result
 
     def _see_fused(self, out, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **more):
@@ -79,8 +75,8 @@ class Watching(TorchFunctionMode):
             modified = torch.func.vmap(modified, in_dims=(0, *(0 if j == i else None for j in range(4))))
         allowed = torch.nn.attention.flex_attention.create_mask(block_mask[-1], *shape, device=query.device)
         masked = modified(query @ repeated.mT * scale, *at).masked_fill(~allowed, -torch.inf)
-        out = out[0] if isinstance(out, tuple) else out
-        self.keep("flex", {"query": query, "key": key, "value": value, "output": out, "masked": masked}, scale)
+        some = {"query": query, "key": key, "value": value, "masked": masked}
+        self.keep("flex", some | {"output": out[0] if isinstance(out, tuple) else out}, scale)
 
     def keep(self, kind, tensors, scale, *, dropout=0.0, is_causal=False, notes=()):
         """List a call, and keep copies of its tensors, (..., n, d), as (b, h, n, d)."""
@@ -108,8 +104,7 @@ class Watching(TorchFunctionMode):
             if code.co_argcount or code.co_flags & 4:  # a first argument, or *args
                 first = frame.f_locals.get(code.co_varnames[0])
                 first = first if code.co_argcount else (first or (None,))[0]
-                if code.co_name == "sdpa_attention_forward":
-                    known = frame.f_locals
+                known = frame.f_locals if code.co_name == "sdpa_attention_forward" else known
                 if isinstance(first, torch.nn.Module) and id(first) in self.paths:
                     return self.paths[id(first)] or type(first).__name__, first, known
         return "(outside the model)", None, {}

@@ -17,8 +17,7 @@ _PRODUCTS = {"matmul": (0, "input", "other"), "bmm": (0, "input", "mat2"), "badd
 Scaled = namedtuple("Scaled", "factor")
 _Scores = namedtuple("_Scores", "query key factor notes", defaults=[()])
 _Weights = namedtuple("_Weights", "scores masked notes", defaults=[()])
-_ORDER = [Scaled, _Scores, _Weights]
-_NO_SCORES = _Scores(None, None, 1.0)
+_ORDER, _NO_SCORES = [Scaled, _Scores, _Weights], _Scores(None, None, 1.0)
 
 
 class Follower:

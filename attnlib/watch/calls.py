@@ -16,8 +16,7 @@ BLOCKED = -9e3  # at or below it a number that is added hides a key: some models
 # How far the output of a trace may be from the model's, as a share of its largest number.
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
 ALL = slice(None)
-MOST_ROWS = 60  # of a table
-BLOCK = 2**18  # numbers of a map that `grid` holds at once
+MOST_ROWS, BLOCK = 60, 2**18  # of a table; numbers of a map that `grid` holds at once
 
 
 @dataclass(repr=False, eq=False)
@@ -44,15 +43,9 @@ class Call:
     def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return every step of one sequence, whose output is the model's own up to rounding.
 
-        LookupError says that the call was not kept, or has no product of queries and keys; ArithmeticError by how much
-        the output computed again is not the model's own.
-
-        Parameters
-        ----------
-        batch, head : int
-            The sequence, and the head, both counted from 0. Without a head all of them, (h, n_q, n_k).
-        queries : slice
-            Only these rows: of a long text the whole map may not fit into memory.
+        `batch` and `head` count from 0; without a head it has all, (h, n_q, n_k). `queries` are the rows: the map of a
+        long text may not fit into memory. LookupError says that the call was not kept, or has no product of queries and
+        keys; ArithmeticError by how much the output computed again is not the model's own.
         """
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
@@ -101,10 +94,9 @@ class Call:
         if "masked" in self.kept:
             query, key, masked = (self._part(name, at) for name in ("query", "key", "masked"))
             return _difference(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
-        if "mask" not in self.kept:
+        if (x := self.kept.get("mask")) is None:
             return None
-        x, every = self.kept["mask"], at == (ALL, ALL)
-        x = x.expand(*(x.shape[:2] if every else (self.b, self.h)), self.n_q, self.n_k)
+        x = x.expand(*(x.shape[:2] if at == (ALL, ALL) else (self.b, self.h)), self.n_q, self.n_k)
         return _as_boolean(x[at][..., rows, :])
 
     @cached_property
@@ -175,9 +167,9 @@ class Seen(list[Call]):
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
         """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
 
-        `words` are all n tokens, with the blank in front that begins a word; `following` are the likely next tokens and
-        their probabilities, falling. Layers are the calls of n queries and keys that are like the first of them in
-        heads and scale, and whose weights are a softmax of their scores; LookupError says that there are none.
+        `words` are all n tokens, with the blank that begins a word; `following` the likely next ones and their
+        probabilities, falling. Layers are the calls of n queries and keys that have the heads and scale of the first of
+        them, and whose weights are a softmax of their scores; LookupError says that there are none.
         """
         n = len(words)
         fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
@@ -216,7 +208,7 @@ class Grid:
         return [f"{call.number}, head {head}" for call in self.calls for head in range(call.h)]
 
     def __repr__(self) -> str:
-        heads = [f"head {head}" for head in range(max(call.h for call in self.calls))]
+        heads = [f"head {head}" for head in range(max(map(len, self.keys)))]
         rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
         return _align([["", "module", *heads], *rows])
 
@@ -258,9 +250,8 @@ def _as_boolean(mask):
 
 def _difference(masked, scaled, dtype):
     """Return what was done to the scaled scores before the softmax, as a mask."""
-    added = masked - scaled
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
-    most = added.amax(-1, keepdim=True)
+    most = (added := masked - scaled).amax(-1, keepdim=True)
     added = added - most.masked_fill(most <= BLOCKED, 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
@@ -268,8 +259,7 @@ def _difference(masked, scaled, dtype):
 
 def _kind(allowed):
     """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
-    n_q, n_k = allowed.shape[-2:]
-    columns = allowed.any(-2, keepdim=True)  # keys that anybody sees
+    (n_q, n_k), columns = allowed.shape[-2:], allowed.any(-2, keepdim=True)  # the keys that anybody sees
     hidden = int((~columns)[:, 0, 0].sum(-1).amax())
     behind = f", {hidden} keys hidden" if hidden else ""
     if torch.equal(allowed, columns.expand_as(allowed)):
