@@ -172,11 +172,11 @@ FUSED = {
     "causal": (lambda q, k, v: sdpa(q, k, v, is_causal=True), "causal"),
     "causal, upper left": (lambda q, k, v: sdpa(q[:, :, :3], k, v, is_causal=True), "causal, upper left"),
     "boolean mask": (lambda q, k, v: sdpa(q, k, v, CAUSAL), "causal"),
-    "one column": (lambda q, k, v: sdpa(q, k, v, CAUSAL[3:4]), "padding, 1 keys hidden"),
+    "one column": (lambda q, k, v: sdpa(q, k, v, CAUSAL[3:4]), "padding, 1 key hidden"),
     "window": (lambda q, k, v: sdpa(q, k, v, CAUSAL & ~CAUSAL.tril(-2)), "causal, reaches back 1"),
     "bias": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float() * 3), "bias"),
     "zeros and ones": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float()), "bias"),
-    "a row without a key": (lambda q, k, v: sdpa(q, k, v, CAUSAL.tril(-1)), "some pairs, 1 keys hidden"),
+    "a row without a key": (lambda q, k, v: sdpa(q, k, v, CAUSAL.tril(-1)), "some pairs, 1 key hidden"),
     "scale": (lambda q, k, v: sdpa(q, k, v, scale=0.1), "none"),
     "groups": (lambda q, k, v: sdpa(q, k[:, :2], v[:, :2], enable_gqa=True), "none"),
     "scaled before": (lambda q, k, v: sdpa(q * 0.5, k, v, scale=1.0), "none"),
@@ -576,6 +576,16 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
 def test_only_a_module_can_be_watched(other):
     with pytest.raises(TypeError, match=r"watch expects an nn\.Module that runs in Python, got"), watch(other):
         pass
+
+
+def test_a_row_in_which_the_model_has_nan_has_it_in_the_trace():
+    """attnlib gives 0 to a query that may attend to nothing; a model that does not must not be said to."""
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x, hidden = torch.randn(2, 3, 8), torch.tensor([[False] * 3, [True] * 3])
+    with watch(layer) as seen:
+        layer(x, x, x, key_padding_mask=hidden)
+    assert np.isnan(seen[0].trace(batch=1).weights).all() and np.isnan(seen[0].trace(batch=1).output).all()
+    assert np.isfinite(seen[0].trace(batch=0).output).all()
 
 
 @pytest.mark.parametrize("part", ["watch", "diagnose"])

@@ -15,8 +15,7 @@ from .. import core
 BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
 # How far the output of a trace may be from the model's, as a share of its largest number.
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
-ALL = slice(None)
-MOST_ROWS, BLOCK = 60, 2**18  # of a table; numbers of a map that `grid` holds at once
+ALL, MOST_ROWS, BLOCK = slice(None), 60, 2**18  # rows of a table; numbers of a map that `grid` holds at once
 
 
 @dataclass(repr=False, eq=False)
@@ -62,9 +61,10 @@ class Call:
             if np.abs(weights - trace.weights).max() > 1e-3:
                 trace = replace(trace, weights=weights, output=weights @ arrays[2])
         models = output[..., queries, :].numpy(force=True)
-        live = ~np.isnan(models).any(-1)  # a row that may attend to nothing: torch gives NaN, attnlib 0
-        error = np.abs(trace.output - models)[live].max(initial=0) / max(np.abs(models[live]).max(initial=0), 1e-30)
-        if not error <= TOLERANCE[self.dtype]:
+        nan = np.where(np.isnan(models).any(-1, keepdims=True), np.nan, 0)  # the model's own, where attnlib has 0
+        trace = replace(trace, weights=trace.weights + nan, output=trace.output + nan)
+        far = np.abs(trace.output - models)[nan[..., 0] == 0].max(initial=0)
+        if not (error := far / np.nanmax(np.abs(models), initial=1e-30)) <= TOLERANCE[self.dtype]:
             why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
             raise ArithmeticError(
                 f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
@@ -261,7 +261,7 @@ def _kind(allowed):
     """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
     (n_q, n_k), columns = allowed.shape[-2:], allowed.any(-2, keepdim=True)  # the keys that anybody sees
     hidden = int((~columns)[:, 0, 0].sum(-1).amax())
-    behind = f", {hidden} keys hidden" if hidden else ""
+    behind = f", {hidden} key{'s' * (hidden > 1)} hidden" if hidden else ""
     if torch.equal(allowed, columns.expand_as(allowed)):
         return ["padding" + behind] if hidden else []
     first = allowed.byte().argmax(-1)  # key of each row

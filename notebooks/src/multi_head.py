@@ -561,7 +561,7 @@ if torch is not None:
 #
 # **Remember.** A head is one row of weights per query, so two heads keep two answers apart. Heads share one projection, cut by
 # reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. Next:
-# [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]).
+# [[[model_of_your_own]] a model of your own]([[model_of_your_own.ipynb]]).
 
 # %% [markdown]
 # ## Appendix: checks

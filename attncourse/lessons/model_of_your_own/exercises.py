@@ -113,6 +113,7 @@ def _bits_probes():
         Probe("axes of equal length", arrays(4, 4, 4, size=2.0)),
         Probe(SINGLE, single(*arrays(2, 6, 5, size=3.0))),
         Probe("logits of some hundreds", arrays(3, 5, 7, size=300.0)),
+        Probe("one row far above another", (np.array([[[1200.0, 0], [0, 0]]]), np.array([[0, 1]]))),
         Probe("logits above 1000", tuple(x + (1200 if i == 0 else 0) for i, x in enumerate(arrays(2, 3, 5)))),
     )
 
