@@ -283,8 +283,8 @@ window.ask = {
   clipped: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const a = svg.getBoundingClientRect();
-      const two = 2 * Math.max(1, a.width / svg.viewBox.baseVal.width); // a box is higher than its letters, and views grow
-      const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - two || b.bottom > a.bottom + two;
+      // A box is higher than its letters, and views grow by a quarter.
+      const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2.5 || b.bottom > a.bottom + 2.5;
       const drawn = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);
       const texts = drawn.filter((text) => leaves(text.getBoundingClientRect()));
       return texts.map((text) => text.textContent);
