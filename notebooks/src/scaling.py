@@ -66,8 +66,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times; undivided her row is a little sharper. Three features show no
-# more. So now queries and keys are random, as in an untrained head.
+# She finds Anna both times: three features show little. So now queries and keys are random, as in an untrained head.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
 # and variance 1. Then each product moves the score by about 1, up or down. The standard deviation says how far from 0 it
@@ -165,10 +164,7 @@ verdict
 # %% [markdown]
 # ## 2 · What softmax makes of large scores
 #
-# Set $d_k$ to 64 in the first picture. A query at its right end has nearly all its weight on key 0, one at the left end on
-# key 1. Few are left between.
-#
-# Count. Take two keys: in nearly half of all cases their scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$
+# Take two keys at $d_k = 64$: in nearly half of all cases their scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$
 # times the weight. Take ten keys: the best one gets 0.87 on average. Such a row is **sharp**. A row in which all keys get about
 # the same is **pale**.
 #
@@ -261,7 +257,7 @@ predict.raised_by_a_tenth(guess_raised)
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
-# In the first picture it is the gray area, and it is gone at both ends. What training carries back from the error is called a
+# In the first picture it is the gray area, gone at both ends. What training carries back from the error is called a
 # **gradient**. Where every slope is near 0, hardly any reaches the scores, even if the key that won is the wrong one.
 # [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
 #
@@ -277,7 +273,7 @@ in_the_plane
 
 # %% [markdown]
 # A score is the length of the query times how far the key reaches along it. Random keys reach about 1 either way, so the scores
-# spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$. A longer query still has a sharper row.
+# spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$.
 
 # %% [markdown]
 # <details><summary><b>Must the division stand at the scores?</b></summary>
@@ -346,8 +342,7 @@ predict.divided_by_d_k(guess_in_play)
 # %% [markdown]
 # Too sharp, right, too pale. A pale row keeps its slope, but its output is nearly the plain average of the values.
 #
-# In notebooks [[start_here]] and [[by_hand]] the slider moved the divisor alone; here are both knobs. **Try.** Set *features
-# $d_k$* to 1024 and the divisor to 1: one key takes all. Which divisor brings the row back?
+# Here are both knobs. **Try.** Set *features $d_k$* to 1024 and the divisor to 1: one key takes all. Which divisor brings the row back?
 
 # %% jupyter={"source_hidden": true}
 RANDOM = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 queries, 8 keys
@@ -399,7 +394,7 @@ plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
 # fresh head. For random queries and keys of variance 1 and ten keys, the typical slope without it is down to half at $d_k = 16$ and
 # to a tenth at 64. With a thousand keys it is down to half at about 64. Real heads have $d_k$ = 32 to 256.
 #
-# So can a head not learn without it? It may. At $d_k = 64$ and ten keys, the median gradient on the *scores* is more than ten times
+# So can a head not learn without it? It may. At $d_k = 64$, the median gradient on the *scores* is more than ten times
 # smaller without the division. On the *query* it is as large as with it, and its mean three times as large, because a step of the
 # query moves such scores 8 times as far (*Appendix*). $W_Q$ could learn the divisor. The division sets where a head starts;
 # training can take it elsewhere. Gemma 4 divides by 1, after a norm of queries and keys
@@ -418,7 +413,7 @@ plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
 # </details>
 #
 # **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Divided by $\sqrt{d_k}$ it has
-# variance 1, so a row starts neither sharp nor pale, on the slope of softmax. Next: [[[pytorch_module]] PyTorch module]([[pytorch_module.ipynb]]), where a head learns.
+# variance 1, so a row starts neither sharp nor pale. Next: [[[pytorch_module]] PyTorch module]([[pytorch_module.ipynb]]), where a head learns.
 
 # %% [markdown]
 # ## Appendix: checks
