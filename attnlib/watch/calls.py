@@ -73,6 +73,12 @@ class Call:
         return trace
 
     @property
+    def plain(self) -> bool:
+        """Whether it was kept, and its weights are softmax(scale * query @ key^T + mask), for all that was seen."""
+        made = any(note.startswith(("scores changed", "softmax over")) for note in self.notes)
+        return {"query", "weights"} & {*(self.kept or {})} == {"query"} and not made
+
+    @property
     def _name(self):
         return f"call {self.number} ({self.path})"
 
@@ -172,13 +178,12 @@ class Seen(list[Call]):
         them, and whose weights are a softmax of their scores; LookupError says that there are none.
         """
         n = len(words)
-        fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
-        fit = [call for call in fit if call.n_q == call.n_k == n and call.scale > 0]
+        fit = [call for call in self if call.plain and call.n_q == call.n_k == n and call.scale > 0]
         if not fit:
-            sizes = ", ".join(sorted({f"{call.n_q} x {call.n_k}" for call in self})) or "no call"
+            got = dict.fromkeys(f"{c.n_q} x {c.n_k}" + f" ({'; '.join(c.notes)})" * bool(c.notes) for c in self)
             raise LookupError(
-                f"ribbons show maps of all words, expected a call of {n} x {n} that was kept, got {sizes}. "
-                "Fix: one word for each token, or trace() of one call."
+                f"ribbons show softmax(scale * query @ key^T + mask) of all words, expected a call of {n} x {n} that "
+                f"was kept, got {', '.join(got) or 'no call'}. Fix: one word for each token, or trace() of one call."
             )
         fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
         scores = np.stack([call.trace(batch).masked_scores for call in fit])
@@ -252,7 +257,7 @@ def _difference(masked, scaled, dtype):
     """Return what was done to the scaled scores before the softmax, as a mask."""
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
     most = (added := masked - scaled).amax(-1, keepdim=True)
-    added = added - most.masked_fill(most <= BLOCKED, 0)
+    added = (added - most.masked_fill(most <= BLOCKED, 0)).masked_fill(added.isnan(), 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
 
@@ -260,10 +265,15 @@ def _difference(masked, scaled, dtype):
 def _kind(allowed):
     """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
     (n_q, n_k), columns = allowed.shape[-2:], allowed.any(-2, keepdim=True)  # the keys that anybody sees
-    hidden = int((~columns)[:, 0, 0].sum(-1).amax())
+    hidden = int((~columns).sum(-1).amax())
     behind = f", {hidden} key{'s' * (hidden > 1)} hidden" if hidden else ""
     if torch.equal(allowed, columns.expand_as(allowed)):
-        return ["padding" + behind] if hidden else []
+        # Padding differs between sequences, not between heads, and stands at one end: others are keys not yet filled.
+        one_end = (columns.byte().diff(dim=-1) != 0).sum(-1).amax() < 2 and torch.equal(
+            columns[:, :1].expand_as(columns), columns
+        )
+        padding = one_end and not torch.equal(columns[:1].expand_as(columns), columns)
+        return ["padding" + behind if padding else behind.lstrip(", ")] if hidden else []
     first = allowed.byte().argmax(-1)  # key of each row
     for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
         far = int((torch.arange(n_q) + offset - first)[allowed.any(-1)].amax())
