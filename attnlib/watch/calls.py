@@ -1,7 +1,6 @@
 """What was seen: one attention call, and all of them."""
 
 import fnmatch
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import core
+from .. import core, masks
+from ..tables import align
 
 BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
 # How far the output of a trace may be from the model's, as a share of its largest number.
@@ -116,7 +116,8 @@ class Call:
             return "none"
         allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
         bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
-        return " + ".join([*_kind(allowed.cpu()), *["bias"] * bias]) or "none"
+        words = masks.in_words(allowed.numpy(force=True))
+        return f"{words} + bias" if bias and words != "none" else "bias" if bias else words
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
@@ -196,7 +197,7 @@ class Seen(list[Call]):
             return _why_nothing(self.model)
         head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
-        return _align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
+        return align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
 
 
 @dataclass(repr=False, eq=False)
@@ -215,7 +216,7 @@ class Grid:
     def __repr__(self) -> str:
         heads = [f"head {head}" for head in range(max(map(len, self.keys)))]
         rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
-        return _align([["", "module", *heads], *rows])
+        return align([["", "module", *heads], *rows])
 
 
 def _in_few_cells(call, batch, side):
@@ -238,11 +239,6 @@ def fits(pattern: str, path: str) -> bool:
     return f"{path}.".startswith(f"{pattern}.") or any(fnmatch.fnmatchcase(whole, pattern) for whole in wholes)
 
 
-def _align(rows):
-    widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
 def _as_boolean(mask):
     """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
     if mask.dtype == torch.bool:
@@ -260,27 +256,6 @@ def _difference(masked, scaled, dtype):
     added = (added - most.masked_fill(most <= BLOCKED, 0)).masked_fill(added.isnan(), 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
-
-
-def _kind(allowed):
-    """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
-    (n_q, n_k), columns = allowed.shape[-2:], allowed.any(-2, keepdim=True)  # the keys that anybody sees
-    hidden = int((~columns).sum(-1).amax())
-    behind = f", {hidden} key{'s' * (hidden > 1)} hidden" if hidden else ""
-    if torch.equal(allowed, columns.expand_as(allowed)):
-        # Padding differs between sequences, not between heads, and stands at one end: others are keys not yet filled.
-        one_end = (columns.byte().diff(dim=-1) != 0).sum(-1).amax() < 2 and torch.equal(
-            columns[:, :1].expand_as(columns), columns
-        )
-        padding = one_end and not torch.equal(columns[:1].expand_as(columns), columns)
-        return ["padding" + behind if padding else behind.lstrip(", ")] if hidden else []
-    first = allowed.byte().argmax(-1)  # key of each row
-    for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
-        far = int((torch.arange(n_q) + offset - first)[allowed.any(-1)].amax())
-        before = columns.expand_as(allowed).tril(offset)
-        if torch.equal(allowed, before.triu(offset - far)):
-            return [name + (f", reaches back {far}" if before.tril(offset - far - 1).any() else "") + behind]
-    return ["some pairs" + behind]
 
 
 def _why_nothing(model):
