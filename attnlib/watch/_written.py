@@ -84,7 +84,7 @@ class Follower:
         if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
-        for x in tensors_in(result if isinstance(result, tuple | list) else [result]) if tag else ():
+        for x in tensors_in([result]) if tag else ():
             # A weight that is spread over features, as a router's, is no map of pairs any more.
             whole = most is None or not new or (x.shape[-1:] == most.shape[-1:] and x.dim() >= most.dim())
             if x.is_floating_point() and whole:
@@ -126,9 +126,7 @@ class Follower:
         """Hand over weights at the moment when they multiply the values; `order` makes them (..., n_q, n_k)."""
         tag = self.tags[weights]
         scores, masked, axis, notes = tag.scores or _NO_SCORES, tag.masked, tag.axis, [*tag.notes]
-        mixed = (
-            getattr(self.tags.get(source), "origin", "") == "mixed"
-        )  # out of another softmax, as in linear attention
+        mixed = getattr(self.tags.get(source), "origin", "") == "mixed"  # by a softmax, as in linear attention
         if scores.query is None and (axis != -1 or min(weights.dim(), value.dim()) < 3 or mixed):
             return  # no attention, but experts or a kernel
         if tag.exchanged:
@@ -168,10 +166,10 @@ def _scaled_by(tag, args, power):
         if tag is None:
             return Scaled(numbers[0] ** power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
         return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * numbers[0] ** power)
-    if isinstance(tag, Scaled):
-        return tag.origin and Scaled(1.0, tag.origin)
+    if not isinstance(tag, _Scores):
+        return tag if isinstance(tag, _Weights) else tag and tag.origin and Scaled(1.0, tag.origin)
     mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
-    return tag if mask or isinstance(tag, _Weights | None) else _changed(tag, "a factor that is not one number")
+    return tag if mask else _changed(tag, "a factor that is not one number")
 
 
 def tensors_in(args):

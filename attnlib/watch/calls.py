@@ -116,8 +116,8 @@ class Call:
             return "none"
         allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
         bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
-        words = masks.in_words(allowed.numpy(force=True))
-        return f"{words} + bias" if bias and words != "none" else "bias" if bias else words
+        words = masks.in_words(allowed.numpy(force=True)) + " + bias" * bias
+        return words.removeprefix("none + ")
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
