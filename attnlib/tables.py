@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -112,9 +111,3 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]], *, places: int = 
             if name in tint:
                 arguments.number(value, f"what is tinted, {name!r},")
     return Table(names, rows, places, tint)
-
-
-def align(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of words as lines, in columns that begin at the left; rows may end early."""
-    widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -1,6 +1,7 @@
 """attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
 
 import contextlib
+import json
 import re
 import subprocess
 import sys
@@ -448,6 +449,21 @@ def test_a_grid_has_a_number_and_a_small_map_of_every_head():
         module(x)
     with pytest.raises(LookupError, match="has no product of queries and keys"):
         seen.grid()
+
+
+def test_a_click_in_a_grid_shows_the_map_of_that_head():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    view = live.grid(seen.grid(batch=1))
+    click = {"what": "click", "row": "head", "i": 2, "column": "layer", "j": 1}
+    view.mouse.value = json.dumps(click)  # as view.js sends it
+    assert np.allclose(view.shown["layer 2, head 3"], seen[1].trace(1, 2).weights)
+    assert 'data-row="head"' in view.draw()[0]
+    fewer = seen_in(lambda q, k, v: (sdpa(q, k, v), sdpa(q[:, :1], k[:, :1], v[:, :1])), *three(), num_heads=3)
+    view = live.grid(fewer.grid())
+    view.choose(layer=1, head=2)
+    assert np.allclose(view.shown["layer 2, head 1"], fewer[1].trace(0, 0).weights), "it has one head"
 
 
 def test_a_grid_holds_one_block_of_rows():

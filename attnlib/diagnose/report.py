@@ -3,7 +3,7 @@
 import html
 from typing import Any, NamedTuple
 
-from ..tables import align
+from ..columns import align
 
 _TITLES = ("probe", "verdict", "measured", "look at")
 

@@ -73,7 +73,7 @@ class Follower:
             tag = _Weights(tag, first.detach(), -1)
         elif isinstance(tag, _Scores) and new:
             if name.strip("_") not in _ADDS or ("sub" in name and args[0] is not most):
-                tag = _changed(tag, name)
+                tag = _note_change(tag, name)
         elif isinstance(tag, _Weights) and name == "dropout":
             p, on = args[1:3] if len(args) > 2 else (kwargs.get("p", 0.5), kwargs.get("training", True))
             tag = tag._replace(dropout=p * on)
@@ -98,7 +98,7 @@ class Follower:
             tag = self.tags.get(x)  # a table for all is a layer, or mixes heads
             if not isinstance(tag, _Scores | _Weights) or out[-1] != a[-1]:
                 return self._mark(result, "linear")
-            self.tags[result] = _changed(tag, "a product") if isinstance(tag, _Scores) else tag
+            self.tags[result] = _note_change(tag, "a product") if isinstance(tag, _Scores) else tag
             return None
         # Heads that share keys stand on one side alone, as queries do: their letter, or the order, tells them.
         inner, ends = set(a) & set(b) - set(out), [set(a) & set(out) - set(b), set(b) & set(out) - set(a)]
@@ -107,15 +107,15 @@ class Follower:
         (c,), (i, j) = inner, [max(only, key=lambda x: (x.lower() not in "hgr", out.index(x))) for only in ends]
         lead = [letter for letter in (a if self.weigh(x) else out) if letter not in (i, j, c)]
 
-        def ordered(x, letters, *ends):
+        def in_order(x, letters, *ends):
             missing = "".join(letter for letter in lead if letter not in letters)
             return x[(..., *[None] * len(missing))].permute([(letters + missing).index(i) for i in (*lead, *ends)])
 
         if self.weigh(x):
             order = [a.index(letter) for letter in (*lead, i, c)]
-            self._use(x, y, ordered(y, b, c, j), ordered(result, out, i, j), order)
+            self._use(x, y, in_order(y, b, c, j), in_order(result, out, i, j), order)
             return self._mark(result, "mixed")
-        sides = [(x, ordered(x, a, i, c)), (y, ordered(y, b, j, c))]
+        sides = [(x, in_order(x, a, i, c)), (y, in_order(y, b, j, c))]
         before, views = [], []
         for side, view in sides[::-1] if out.index(i) > out.index(j) else sides:
             before.append(tag.factor if isinstance(tag := self.tags.get(side), Scaled) else 1.0)
@@ -156,7 +156,7 @@ class Follower:
         self.keep("written out", some, scale, dropout=tag.dropout, notes=notes)
 
 
-def _changed(scores, name):
+def _note_change(scores, name):
     return scores._replace(notes=(*scores.notes, f"scores changed by {name.strip('_')}"))
 
 
@@ -169,7 +169,7 @@ def _scaled_by(tag, args, power):
     if not isinstance(tag, _Scores):
         return tag if isinstance(tag, _Weights) else tag and tag.origin and Scaled(1.0, tag.origin)
     mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
-    return tag if mask else _changed(tag, "a factor that is not one number")
+    return tag if mask else _note_change(tag, "a factor that is not one number")
 
 
 def tensors_in(args):

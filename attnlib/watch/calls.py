@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from .. import core, masks
-from ..tables import align
+from ..columns import align
 
 BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
 # How far the output of a trace may be from the model's, as a share of its largest number.
@@ -202,7 +202,7 @@ class Seen(list[Call]):
 
 @dataclass(repr=False, eq=False)
 class Grid:
-    """Calls by heads. It shows itself as a table: at how many keys a query of each head looks, on average."""
+    """Calls by heads, for `live.grid`. It shows itself as a table: at how many keys a query of each head looks."""
 
     calls: list[Call]
     keys: list[np.ndarray]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
