@@ -458,14 +458,14 @@ def variant(word, holds=everything):
     if word != EXAMPLE:
         for i, public in enumerate(_draw_questions(EXAMPLE)):
             again = 0
-            while _told(questions[i]) == _told(public):
+            while text_of(questions[i]) == text_of(public):
                 again += 1
                 questions[i] = _draw_questions(f"{word} {again}")[i]
     rests = [[(notebook, heading) for notebook in found for heading in found[notebook]] for found in QUESTIONS.values()]
     return [q for q, needed in zip(questions, rests, strict=True) if all(holds(*one) for one in needed)]
 
 
-def _told(question):
+def text_of(question):
     return question.given.get("code", question.asked)
 
 
