@@ -57,11 +57,6 @@ def _surprise(w, axis=-1, log=np.log):
     return -(w * log(np.where(w > 0, w, 1))).sum(axis=axis)
 
 
-def _of_one_map(w):
-    n_q, n_k = w.shape
-    return _surprise(w)
-
-
 MISTAKES = (
     Mistake(
         "std_instead_of_variance",
@@ -214,7 +209,7 @@ MISTAKES = (
         then="Over two maps. A sum over axis=-1 needs no loop, and leaves all axes in front as they are.",
         variants=(
             _entropy_by(lambda w: _surprise(w, axis=tuple(range(1, w.ndim)))),
-            _entropy_by(lambda w: _of_one_map(w)),
+            _entropy_by(lambda w: _surprise(w.reshape(w.shape[:2]))),  # raises: a batch has three axes
         ),
         raises=True,
     ),
