@@ -321,7 +321,7 @@ def test_moodle_gets_every_vote_form_and_question(tmp_path, monkeypatch):
     assert [q.get("type") for q in essays] == ["essay"] * len(questions)
     assert [int(q.find("defaultgrade").text) for q in essays] == [q.points for q in questions]
     assert all(q.find("graderinfo/text").text for q in essays)
-    assert "<table>" in moodle.form("A")[0].find("questiontext/text").text
+    assert "<table>" in moodle.form("A")[6].find("questiontext/text").text
 
 
 def test_a_row_of_twenty_votes():
