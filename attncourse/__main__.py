@@ -62,7 +62,7 @@ def main():
         parser.error(error.args[0])
     except door.NoAnswer as error:
         parser.exit(STATUS["cannot be run"], f"{error}\n")
-    print(json.dumps(data, indent=1, ensure_ascii=False) if asked.json else printable(_words(data, asked.hint)))
+    print(json.dumps(data, indent=1) if asked.json else printable(_words(data, asked.hint)))
     return STATUS[data.get("state", "right")]
 
 
