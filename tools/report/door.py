@@ -13,6 +13,7 @@ import os
 import re
 import symtable
 import sys
+from functools import partial
 from pathlib import Path
 
 from attncourse import EXERCISES
@@ -131,7 +132,7 @@ def lend(notebook, task, cells, others):
         if one.key == task.key:
             break
         sources, place = [*sources, one.solution], one.place + 1
-    sources = [without_magics(source) for source in sources]
+    sources = [without_magics(source) for source in (*sources, task.stub)]
     wanted = helpers(cells, [*others, *sources], ())
     used = {name for source in (*cells, *wanted) for name in names_used(source)}
     missing = used - set().union(*map(bound, (*cells, *wanted)))
@@ -169,30 +170,31 @@ def judge(notebook, task, readings):
         namespace = lend(notebook, task, cells, others)
         for own in (False, True):
             with contextlib.suppress(*[NoAnswer] * bool(said)):  # the first reading is what its check was given
-                said.append(_ask(Answer(task, cells, others, namespace, own)))
+                said.append(ask(Answer(task, cells, others, namespace, own)))
                 if said[-1]["state"] == "right":
                     return said[-1]
     return next((one for one in said if one["state"] != "not tried"), said[0])
 
 
-def _ask(answer):
-    """Run an answer and its check in a sealed copy of this process, and return what is said."""
+def ask(answer):
+    """Run an answer and its check in a sealed copy of this process, where there is one, and return what is said."""
+    return apart(partial(ask_here, answer)) if SEALED else ask_here(answer)
 
-    def work():
-        try:
-            given = answer.values()
-        except NoAnswer:
-            if answer.error is None:
-                raise
-            return {"state": "cannot be run", "message": describe_error(answer.error)}
-        verdict = load_judge(*answer.task.judge)(*given)
-        told = {name: getattr(verdict, name) for name in ("state", "mistake", "message", "meaning")}
-        exercise = EXERCISES.get(answer.task.key)
-        if verdict.state == "not tried" and verdict.message not in ("", exercise and exercise.untried):
-            told["state"] = "cannot be run"  # torch is missing, or a model
-        return told | {"hints": list(verdict.hints)}
 
-    return apart(work) if SEALED else work()
+def ask_here(answer):
+    """Return what the check says of an answer, as a dict."""
+    try:
+        given = answer.values()
+    except NoAnswer:
+        if answer.error is None:
+            raise
+        return {"state": "cannot be run", "message": describe_error(answer.error)}
+    verdict = load_judge(*answer.task.judge)(*given)
+    told = {name: getattr(verdict, name) for name in ("state", "mistake", "message", "meaning")}
+    exercise = EXERCISES.get(answer.task.key)
+    if verdict.state == "not tried" and verdict.message not in ("", exercise and exercise.untried):
+        told["state"] = "cannot be run"  # torch is missing, or a model
+    return told | {"hints": list(verdict.hints)}
 
 
 # --- what is said
