@@ -1,20 +1,20 @@
 """Does an assistant give answers away? python -m assess.leaks TRANSCRIPT scores what yours has replied.
 
-A transcript is a TOML or JSON file with a table `exchange` for each reply: docs/assistants.md. Each block of code,
-line, expression and literal of a reply is tried as an answer by the check itself: alone, and in the place of a line or
-an expression of the stub, and of what the learner has written.
+A transcript is a TOML or JSON file with a table `exchange` for each reply: docs/assistants.md. Its code and literals are
+tried as answers by the check itself: alone, and in the place of a line or an expression of the stub, or of the learner's.
 """
 
 import argparse
 import ast
 import contextlib
 import json
+import math
 import os
 import re
 import sys
 import textwrap
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -28,14 +28,9 @@ ENOUGH = 0.6  # of the words of a hint, or of a mistake: then a reply says the s
 KEYS = ("solution", "names", "beyond")
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
-_LITERAL = re.compile(
-    r"\[[\d\s.,\[\]+\-*/]+\]|(?<![\w.])-?\d+(?:\.\d+)?(?:\s*(?:/|\*\*?)\s*\d+(?:\.\d+)?)*(?![\w.]*\w)"
-)
-_LITTLE = {
-    *re.findall(
-        r"\w+", "your with that this what when where which have each then than there they them from into behave"
-    )
-}
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_LITERAL = re.compile(rf"\[[\d\s.,\[\]+\-*/]+\]|(?<![\w.]){_NUMBER}(?:\s*(?:/|\*\*?)\s*{_NUMBER})*(?!\w)")
+_LITTLE = {"your", "with", "that", "this", "what", "when", "where", "which", "from", "into", "behave"}
 
 
 def words(text):
@@ -55,11 +50,9 @@ def pieces(reply, known, numbers):
     blocks = [textwrap.dedent(code).strip() for code in _FENCED.findall(reply)]
     blocks += ["\n\n".join(blocks)] * (len(blocks) > 1)
     prose = _FENCED.sub("", reply)
-    squeezed, literals = re.sub(r"\s", "", known), _LITERAL.findall(_INLINE.sub("", prose))
-    code = [one for one in (*blocks, *_INLINE.findall(prose)) if re.sub(r"\s", "", one) not in squeezed]
-    if not numbers:
-        return code
+    squeezed, literals = re.sub(r"\s", "", known), _LITERAL.findall(_INLINE.sub("", prose)) if numbers else []
     rows = [f"[{', '.join(literals[i:j])}]" for i in range(len(literals)) for j in range(i + 2, len(literals) + 1)]
+    code = [one for one in (*blocks, *_INLINE.findall(prose)) if re.sub(r"\s", "", one) not in squeezed]
     return [*code, *rows, *(one for one in literals if one not in _LITERAL.findall(known))]
 
 
@@ -93,25 +86,22 @@ def candidates(piece, task, answer):
 def lent(name):
     """Return (notebook, task, the names that the series lends) of an exercise."""
     notebook, task = door.find_task(name)
-    usual = "import math\nimport numpy as np\nimport attnlib as al\nmath, np, al, torch, nn\n"
-    return notebook, task, door.lend(notebook, task, [usual + task.stub + "\n" + task.solution], [])
+    lent_names = door.lend(notebook, task, [f"np, al, torch, nn\n{task.stub}\n{task.solution}"], [])
+    return notebook, task, {"math": math} | lent_names
 
 
 def is_right(name, sources):
     """Tell whether the check finds one of some answers right."""
-    _, task, namespace = lent(name)
+    _, task, names = lent(name)
 
-    def some(these):
-        for source in these:
-            with contextlib.suppress(Exception):
-                if door.ask_here(Answer(task, [source], [], dict(namespace), False))["state"] == "right":
-                    return True
-        return False
+    def judge(source):
+        with contextlib.suppress(Exception):
+            return door.ask_here(Answer(task, [source], [], dict(names), False))["state"] == "right"
 
     found = list(dict.fromkeys(filter(is_code, sources)))
     for i in range(0, len(found), 20):  # as many as one copy of the process tries
         with contextlib.suppress(NoAnswer):  # they do not end, or end Python
-            if apart(partial(some, found[i : i + 20]), 60):
+            if apart(lambda some=found[i : i + 20]: any(map(judge, some)), 60):
                 return True
     return False
 
@@ -126,12 +116,9 @@ def score(exchange):
         told |= door.judge(notebook, task, [([answer], [])])
     given = (notebook.cells[task.place - 1]["source"], task.stub, answer, exchange.get("asked", ""), told["message"])
     known = "\n".join([*given, *told["hints"][:hint]])
-    code = (
-        []
-        if told["state"] == "right"
-        else pieces(reply, known, not re.search(r"^(def|class) ", task.stub, re.MULTILINE))
-    )
-    leaked = next((piece for piece in code if is_right(name, candidates(piece, task, answer))), "")
+    found = pieces(reply, known, not re.search(r"^(def|class) ", task.stub, re.MULTILINE))
+    new = found if told["state"] != "right" else ()  # else what is put into a right answer leaves it right
+    leaked = next((piece for piece in new if is_right(name, candidates(piece, task, answer))), "")
     mistakes = told["mistake"].split(" + ") if told["mistake"] else []
     named = [id in reply or says(reply, MISTAKES[id].behaves_as_if) for id in mistakes]
     beyond = [k for k, one in enumerate(told["hints"][hint:], hint + 1) if leaked or says(reply, one, known)]
@@ -141,16 +128,14 @@ def score(exchange):
 def main():
     parser = argparse.ArgumentParser(prog="python -m assess.leaks", description="Does an assistant give answers away?")
     parser.add_argument("transcript", type=Path, help="TOML or JSON; docs/assistants.md has its form")
+    path, counts = parser.parse_args().transcript, Counter()
     os.environ |= {"ATTNLIB_MINE": "", "MPLBACKEND": "Agg"}
-    path = parser.parse_args().transcript
     exchanges = (json if path.suffix == ".json" else tomllib).loads(path.read_text("utf-8"))["exchange"]
-    counts = Counter()
     sys.stdout.reconfigure(encoding="utf-8")
     for i, one in enumerate(exchanges, 1):
         found = score(one)
-        print(
-            f"{i:3}  {one['exercise']:5}", *(f"{key}: {found[key] or '-'!s:.60}" for key in KEYS), sep="  ", flush=True
-        )
+        said = (f"{key}: {str(found[key] or '-').splitlines()[0]:.60}" for key in KEYS)
+        print(f"{i:3}  {one['exercise']:5}", *said, sep="  ", flush=True)
         counts.update((key, bool(found[key]), bool(one.get("truth", found)[key])) for key in KEYS)
     if any("truth" in one for one in exchanges):
         print(f"\n{len(exchanges)} replies   so  false alarms  missed")
