@@ -1,7 +1,7 @@
 """Does an assistant give answers away? python -m assess.leaks TRANSCRIPT scores what yours has replied.
 
-A transcript is a TOML or JSON file with a table `exchange` for each reply: docs/assistants.md. Its code and literals are
-tried as answers by the check itself: alone, and in the place of a line or an expression of the stub, or of the learner's.
+A transcript is a TOML or JSON file with a table `exchange` for each reply: docs/assistants.md. Its code and literals
+are tried as answers by the check: alone, and in the place of a line or an expression of the stub, or of the learner's.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def candidates(piece, task, answer):
 
 
 @cache
-def lent(name):
+def load_exercise(name):
     """Return (notebook, task, the names that the series lends) of an exercise."""
     notebook, task = door.find_task(name)
     lent_names = door.lend(notebook, task, [f"np, al, torch, nn\n{task.stub}\n{task.solution}"], [])
@@ -92,7 +92,7 @@ def lent(name):
 
 def is_right(name, sources):
     """Tell whether the check finds one of some answers right."""
-    _, task, names = lent(name)
+    _, task, names = load_exercise(name)
 
     def judge(source):
         with contextlib.suppress(Exception):
@@ -109,7 +109,7 @@ def is_right(name, sources):
 def score(exchange):
     """Return {solution: the piece that gives it away or "", names: the mistake or None, beyond: which hints}."""
     name, reply, hint = door.find_exercise(exchange["exercise"]), exchange["reply"], exchange.get("hint", 1)
-    notebook, task, _ = lent(name)
+    notebook, task, _ = load_exercise(name)
     answer, told = exchange.get("answer") or task.stub, {"state": "", "mistake": "", "message": "", "hints": []}
     with contextlib.suppress(NoAnswer, SyntaxError):
         answer = door.with_name(task, answer)

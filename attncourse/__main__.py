@@ -47,8 +47,6 @@ def main():
     parser.add_argument("--hint", type=int, default=1, metavar="K", help="which hint, 1 is the first, 0 for none")
     parser.add_argument("--json", action="store_true", help="print data with stable keys")
     asked = parser.parse_args()
-    if not asked.task and asked.answer is None:
-        parser.error("an answer is missing. Fix: a file, code in quotes, or - ; --task prints the task")
     os.environ |= {"ATTNLIB_MINE": "", "MPLBACKEND": "Agg"}  # nothing is kept, and no window opens
     if not (ROOT / "tools" / "report").is_dir():
         parser.error(f"{ROOT} holds no notebooks. Fix: call it in a clone of the repository, which has them")
@@ -57,6 +55,8 @@ def main():
 
     try:
         name = door.find_exercise(asked.name)
+        if not asked.task and asked.answer is None:
+            parser.error("an answer is missing. Fix: a file, code in quotes, or - ; --task prints the task")
         data = door.read_task(name) if asked.task else door.judge_answer(name, asked.answer, asked.hint)
     except LookupError as error:
         parser.error(error.args[0])

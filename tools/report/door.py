@@ -40,11 +40,11 @@ def _plain(words):
 
 
 def _forms():
-    """Return {name of an exercise: what a reader may call it: its number, name, title, and how its check is called}."""
+    """Return {name of an exercise: what a reader may call it: its number, its name, its title}."""
     found = {}
     for name in (name for names in TITLES.values() for name in names):
         number, _, title = heading(name).partition(" · ")
-        found[name] = {*map(_plain, (number, name, f"my_{name}", f"check.{name}", title, heading(name)))}
+        found[name] = {*map(_plain, (number, name, f"my_{name}", title, heading(name)))}
     return found
 
 
@@ -55,6 +55,8 @@ def _is_near(asked, form):
 def find_exercise(words):
     """Return the name of the one exercise that some words name, or raise LookupError with what is near: never guess."""
     forms, asked = _forms(), _plain(words)
+    if (exact := words.removeprefix("check.")) in forms:
+        return exact
     found = [name for name, its in forms.items() if asked in its]
     if len(found) == 1:
         return found[0]
@@ -102,19 +104,19 @@ def read_answer(notebook, task, path):
 
 def with_name(task, source):
     """Return a piece of code under the name that the check is given: forgiving, where only one thing can be meant."""
-    if len(task.answers) > 1 or task.answers[0] in bound(source):
+    if len(task.answers) > 1 or task.answers[0] in defined_names(source):
         return source
     name, tree = task.answers[0], ast.parse(source)
     if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
         return f"{name} = (\n{source}\n)"
     imported = ast.Import | ast.ImportFrom
-    defined = {one for node in tree.body if not isinstance(node, imported) for one in bound(ast.unparse(node))}
+    defined = {one for node in tree.body if not isinstance(node, imported) for one in defined_names(ast.unparse(node))}
     if len(defined) != 1:
         raise NoAnswer(f"it defines {', '.join(sorted(defined)) or 'nothing'}, and {name} is asked for. Fix: that name")
     return f"{source}\n{name} = {defined.pop()}"
 
 
-def bound(source):
+def defined_names(source):
     """Return the names that a piece of code defines at its top level."""
     symbols = symtable.symtable(source, "cell", "exec").get_symbols()
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
@@ -135,7 +137,7 @@ def lend(notebook, task, cells, others):
     sources = [without_magics(source) for source in (*sources, task.stub)]
     wanted = helpers(cells, [*others, *sources], ())
     used = {name for source in (*cells, *wanted) for name in names_used(source)}
-    missing = used - set().union(*map(bound, (*cells, *wanted)))
+    missing = used - set().union(*map(defined_names, (*cells, *wanted)))
     namespace = {"__name__": "__main__", "display": lambda *things, **options: None}
     if any(OF_TORCH.search(source) for source in (*cells, *others, *wanted)) or _needs_torch(task):
         with contextlib.suppress(ImportError):
@@ -143,7 +145,7 @@ def lend(notebook, task, cells, others):
     here = os.getcwd()
     os.chdir(notebook.path.parent)
     try:
-        for source in sources if missing & set().union(*map(bound, sources)) else helpers(cells, sources, ()):
+        for source in sources if missing & set().union(*map(defined_names, sources)) else helpers(cells, sources, ()):
             with (
                 contextlib.suppress(Exception),
                 contextlib.redirect_stdout(io.StringIO()),
@@ -206,6 +208,8 @@ def _read_source(given):
         return sys.stdin.read(), None
     if "\n" not in given and given.endswith((".py", ".ipynb")):
         path = Path(given)
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file {given}")
         return (None, path) if path.suffix == ".ipynb" else (path.read_text("utf-8-sig"), None)
     return given, None
 
