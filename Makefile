@@ -73,7 +73,7 @@ test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they 
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
 
-test-assess: setup-tests  ## The exam, the test before and after, and both for Moodle: assess/
+test-assess: setup-tests  ## The exam, the test before and after, both for Moodle, the scorer of assistants: assess/
 	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval assess
 
 NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
