@@ -171,7 +171,9 @@ class Chapter:
         notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        shows = "".join(self.picture(cell) for cell in self.sections[""] if has_tag(cell, "slide"))
+        above = TOLD["openings"].get(self.notebook.slug, "")
+        shown = [self.picture(cell, " " * bool(above)) for cell in self.sections[""] if has_tag(cell, "slide")]
+        shows = markdown(above) + "".join(shown)
         parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
