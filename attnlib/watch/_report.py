@@ -59,13 +59,25 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     calls = [call for call in seen if "query" in (call.kept or {})]
     facts = [_Facts(call, seen.model) for call in calls]
     kinds: dict[Any, list[_Facts]] = {}
-    for fact in facts:  # layers of one kind, in calls of one shape; a path that calls again is another turn
+    for fact in (
+        fact for fact in facts if fact.finite
+    ):  # layers of one kind, in calls of one shape; a path that calls again is another turn
         turn = sum(other.call.path == fact.call.path for other in facts if other.call.number < fact.call.number)
         kinds.setdefault((fact.kind, fact.call.b, fact.call.n_q, fact.call.n_k, turn), []).append(fact)
-    left = [] if maps is None else [x.detach().to(torch.float32) for x in maps if x is not None]
+    left = [] if maps is None else [x.detach() for x in maps if x is not None]
+    lost = [fact.call for fact in facts if not fact.finite]  # what comes after the first has it from there
+    facts = [fact for fact in facts if fact.finite]
     found = [place for fact in facts for place in _alone(fact)]
+    if lost:
+        dtype = str(lost[0].dtype).removeprefix("torch.")
+        measured = f"NaN or inf in {len(lost)} calls from here on, in {dtype}"
+        found.append(_place(lost[:1], "float16", "wrong", measured, "an overflow here, or what came in"))
     found += [place for group in kinds.values() for place in _against_siblings(group)]
-    found += [*_scales(facts, getattr(seen.model, "config", None)), *_paddings(facts, real), *_handed_back(facts, left)]
+    found += [
+        *_scales(facts, getattr(seen.model, "config", None)),
+        *_paddings(facts, real, seen.model),
+        *_handed_back(facts, left),
+    ]
     missed = [call for call in seen if "query" not in (call.kept or {})]
     found += [_place([call], "calls", "could not tell", "; ".join(call.notes) or "no product", "") for call in missed]
     return Report(sorted(found, key=lambda place: int(re.search(r"\d+", place.where)[0])), len(calls))
@@ -82,6 +94,8 @@ class _Facts:
         ones = torch.ones(call.n_q, call.n_k, dtype=torch.bool)
         allowed = ones if mask is None else mask if mask.dtype == torch.bool else mask > BLOCKED
         self.allowed = allowed.expand(*(allowed.shape[:-2] or (1, 1)), call.n_q, call.n_k).cpu()
+        rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
+        self.finite = bool(call.kept["output"].isfinite().all(-1).cpu()[rows].all())
         self.columns = self.allowed.any(-2)  # (b or 1, h or 1, n_k): keys that anybody sees
         corner = call.n_k - call.n_q
         later = ~ones.tril(corner) & self.columns[..., None, :]
@@ -113,12 +127,9 @@ def _place(calls, *finding):
 def _alone(fact):
     """What one call says of itself."""
     call, allowed = fact.call, fact.allowed
-    out, dead = call._part("output", (ALL, ALL)).cpu(), ~allowed.any(-1)
+    dead = ~allowed.any(-1)
     if dead.any() and call.n_q == call.n_k:  # a query that is padding itself may see nothing
         dead = dead & fact.columns
-    if (~out.isfinite()).any(-1)[~(~allowed.any(-1)).expand(out.shape[:-1])].any():
-        kind = str(call.dtype).removeprefix("torch.")
-        yield _place([call], "float16", "wrong", f"NaN or inf in the output, in {kind}", "an overflow; or NaN came in")
     if call.dropout and not fact.training:
         measured = f"dropout {call.dropout:g} outside training"
         yield _place([call], "determinism", "wrong", measured, "dropout_p=self.p if self.training else 0.0")
@@ -162,11 +173,11 @@ def _against_siblings(group):
 
 
 def _copies(fact):
-    w = fact.weights()
-    if fact.call.h < 2 or fact.call.n_k < 3 or (w.std(-1) * (w > 0).any(-1)).amax() < HIDDEN:
-        return 0
-    same = (w[:, :, None] - w[:, None]).abs().amax((0, -2, -1)) < 1e-7 if w.numel() * fact.call.h < 2**26 else w[0, :0]
-    return int(same.triu(1).any(0).sum()) if same.dim() == 2 else 0
+    """Return how many heads have the scores of another; weights alone may be alike where all take one key."""
+    scores = fact.call._part("query", (ALL, ALL)) @ fact.call._part("key", (ALL, ALL)).mT
+    largest = scores.abs().amax() * (scores.shape[1] > 1)
+    pairs = [(i, j) for j in range(scores.shape[1]) for i in range(j) if largest > 0]
+    return len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < 1e-6 * largest})
 
 
 def _scales(facts, config):
@@ -201,9 +212,10 @@ def _scales(facts, config):
             yield _place(calls, "score scale", "beware", measured, "whether that is meant, as no division in T5")
 
 
-def _paddings(facts, real):
+def _paddings(facts, real, model):
     """Padding that real tokens look at, by what the caller says is real."""
     kinds: dict[str, list[tuple[Call, float]]] = {}
+    hide = set()  # kinds of layers in which padding is hidden from all
     begun = set()  # modules that have read as many keys as the caller speaks of: what they read later is a cache
     for fact in facts if real is not None else ():
         call = fact.call
@@ -218,13 +230,17 @@ def _paddings(facts, real):
             taken = (fact.weights().cpu() * ~mine[:, None, None]).sum(-1).amax(1)  # by padding, (b, n_q)
             taken = taken * mine if call.n_q == call.n_k else taken
             kinds.setdefault(fact.kind, []).append((call, float(taken.amax())))
-    hide = {kind for kind, group in kinds.items() if all(taken < HIDDEN for _, taken in group)}
-    for group in kinds.values():
-        shown = [(call, taken) for call, taken in group if taken >= HIDDEN]
-        if shown:
+            if not (fact.columns.any(1) & ~mine).any():
+                hide.add(fact.kind)
+    shown_in = {kind: [pair for pair in group if pair[1] >= HIDDEN] for kind, group in kinds.items()}
+    read = {kind for kind, shown in shown_in.items() if shown or kind in hide}
+    encoder_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not hide
+    for kind, group in kinds.items():
+        if shown := shown_in[kind]:
             measured = f"padded keys take up to {max(taken for _, taken in shown):.2f} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"
-            if len(shown) == len(group) and hide and not isinstance(real, Mapping):
+            sure = isinstance(real, Mapping) or len(read) == 1 or encoder_decoder
+            if len(shown) == len(group) and not sure:
                 verdict, look_at = "could not tell", "whose padding real= is: give {path: mask}"
             yield _place([call for call, _ in shown], "padding", verdict, measured, look_at)
 
@@ -238,13 +254,13 @@ def _handed_back(facts, maps):
             shape = tuple(map_.shape)
             yield Place(f"map {number}", "maps", "could not tell", f"no call is left of the shape {shape}", "")
             continue
-        off = []
+        off, exact = [], 1e-4 if map_.dtype == torch.float32 else 2e-2
         for fact in like:
             w = fact.weights().cpu()
-            off.append(float(((w - map_.cpu()) * (w.sum(-1, keepdim=True) > HIDDEN)).abs().amax()))
-            if off[-1] < 2e-2:
+            off.append(float(((w - map_.cpu().float()) * (w.sum(-1, keepdim=True) > HIDDEN)).abs().amax()))
+            if off[-1] < exact:
                 break
-        if off[-1] < 2e-2:
+        if off[-1] < exact:
             free.remove(like[len(off) - 1])
         else:
             sums = map_.sum(-1)
