@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from attnlib.watch import watch
+from attnlib.watch import report, watch
 from tests import model_families
 from tests.model_families import FAMILIES
 
@@ -67,6 +67,16 @@ def compare(family):
     kinds, masks = ("; ".join(dict.fromkeys(x)) for x in ([c.kind for c in seen], [c.mask_in_words for c in seen]))
     attention = "sdpa" if eager._supports_sdpa else "eager"
     return Row(family, attention, len(seen), kinds, masks, outputs, weights, torch.equal(before, during), len(maps))
+
+
+def examine(family):
+    """Return the Report on a family as it comes, with the maps that it hands back in eager mode."""
+    torch.manual_seed(0)
+    model = model_families.model(family, "eager").eval()
+    inputs = inputs_of(model)
+    with torch.no_grad(), watch(model) as seen:
+        maps = _own_maps(model, inputs)
+    return report(seen, real=inputs.get("attention_mask"), maps=maps)
 
 
 def inputs_of(model):

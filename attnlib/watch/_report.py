@@ -56,31 +56,23 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     >>> report(seen).ok
     True
     """
-    calls = [call for call in seen if "query" in (call.kept or {})]
-    facts = [_Facts(call, seen.model) for call in calls]
-    kinds: dict[Any, list[_Facts]] = {}
-    for fact in (
-        fact for fact in facts if fact.finite
-    ):  # layers of one kind, in calls of one shape; a path that calls again is another turn
+    facts = [_Facts(call, seen.model) for call in seen if "query" in (call.kept or {})]
+    missed = [call for call in seen if "query" not in (call.kept or {})]
+    found = [_place([call], "calls", "could not tell", "; ".join(call.notes) or "no product", "") for call in missed]
+    count = len(facts)
+    if lost := [fact.call for fact in facts if not fact.finite]:  # what comes after the first has it from there
+        measured = f"NaN or inf in {len(lost)} calls from here on, in {str(lost[0].dtype).removeprefix('torch.')}"
+        found.append(_place(lost[:1], "float16", "wrong", measured, "an overflow here, or what came in"))
+    facts = [fact for fact in facts if fact.finite]
+    kinds: dict[Any, list[_Facts]] = {}  # layers of one kind, in calls of one shape, at the same turn of each
+    for fact in facts:
         turn = sum(other.call.path == fact.call.path for other in facts if other.call.number < fact.call.number)
         kinds.setdefault((fact.kind, fact.call.b, fact.call.n_q, fact.call.n_k, turn), []).append(fact)
-    left = [] if maps is None else [x.detach() for x in maps if x is not None]
-    lost = [fact.call for fact in facts if not fact.finite]  # what comes after the first has it from there
-    facts = [fact for fact in facts if fact.finite]
-    found = [place for fact in facts for place in _alone(fact)]
-    if lost:
-        dtype = str(lost[0].dtype).removeprefix("torch.")
-        measured = f"NaN or inf in {len(lost)} calls from here on, in {dtype}"
-        found.append(_place(lost[:1], "float16", "wrong", measured, "an overflow here, or what came in"))
+    found += [place for fact in facts for place in _alone(fact)]
     found += [place for group in kinds.values() for place in _against_siblings(group)]
-    found += [
-        *_scales(facts, getattr(seen.model, "config", None)),
-        *_paddings(facts, real, seen.model),
-        *_handed_back(facts, left),
-    ]
-    missed = [call for call in seen if "query" not in (call.kept or {})]
-    found += [_place([call], "calls", "could not tell", "; ".join(call.notes) or "no product", "") for call in missed]
-    return Report(sorted(found, key=lambda place: int(re.search(r"\d+", place.where)[0])), len(calls))
+    config = getattr(seen.model, "config", None)
+    found += [*_scales(facts, config), *_paddings(facts, real, config), *_handed_back(facts, maps or ())]
+    return Report(sorted(found, key=lambda place: int(re.search(r"\d+", place.where)[0])), count)
 
 
 class _Facts:
@@ -90,31 +82,24 @@ class _Facts:
         self.call, self.kind = call, re.sub(r"\d+", "*", call.path)
         parts = dict(model.named_modules()) if model is not None else {}
         self.training = getattr(parts.get(call.path, model), "training", False)
-        mask = call._mask((ALL, ALL), ALL)
-        ones = torch.ones(call.n_q, call.n_k, dtype=torch.bool)
+        mask, ones = call._mask((ALL, ALL), ALL), torch.ones(call.n_q, call.n_k, dtype=torch.bool)
         allowed = ones if mask is None else mask if mask.dtype == torch.bool else mask > BLOCKED
         self.allowed = allowed.expand(*(allowed.shape[:-2] or (1, 1)), call.n_q, call.n_k).cpu()
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         self.finite = bool(call.kept["output"].isfinite().all(-1).cpu()[rows].all())
         self.columns = self.allowed.any(-2)  # (b or 1, h or 1, n_k): keys that anybody sees
         corner = call.n_k - call.n_q
-        later = ~ones.tril(corner) & self.columns[..., None, :]
-        seen = [(self.allowed & pairs).sum() / max(int(pairs.expand_as(self.allowed).sum()), 1) for pairs in
-                (later, ones.tril(corner).triu(corner))]  # fmt: skip
-        self.sees = {"later keys": bool(seen[0] > 0), "its own key": bool(seen[1] > 0)}
+        self.later = bool(self.allowed.triu(corner + 1).any())
+        self.own = bool(self.allowed.diagonal(corner, -2, -1).any())
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k); of a fused call computed from what went in."""
-        call = self.call
-        if "weights" in call.kept:
-            return call._part("weights", (ALL, ALL))
-        if "masked" in call.kept:
-            return call._part("masked", (ALL, ALL)).softmax(-1)
-        scores = call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT * call.scale
-        mask = call._mask((ALL, ALL), ALL)
+        if "weights" in self.call.kept:
+            return self.call._part("weights", (ALL, ALL)).cpu()
+        query, key = (self.call._part(name, (ALL, ALL)).cpu() for name in ("query", "key"))
+        mask, scores = self.call._mask((ALL, ALL), ALL), query @ key.mT * self.call.scale
         if mask is not None:
-            mask = mask.to(scores.device)
-            scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+            scores = scores.masked_fill(~mask.cpu(), -torch.inf) if mask.dtype == torch.bool else scores + mask.cpu()
         return scores.softmax(-1).nan_to_num(0.0)
 
 
@@ -128,8 +113,8 @@ def _alone(fact):
     """What one call says of itself."""
     call, allowed = fact.call, fact.allowed
     dead = ~allowed.any(-1)
-    if dead.any() and call.n_q == call.n_k:  # a query that is padding itself may see nothing
-        dead = dead & fact.columns
+    for corner in {0, call.n_k - call.n_q} if call.n_q <= call.n_k else ():  # a query that is padding may see nothing
+        dead = dead & fact.columns[..., corner : corner + call.n_q]
     if call.dropout and not fact.training:
         measured = f"dropout {call.dropout:g} outside training"
         yield _place([call], "determinism", "wrong", measured, "dropout_p=self.p if self.training else 0.0")
@@ -137,9 +122,8 @@ def _alone(fact):
         yield _place([call], "row sums", "wrong", "the softmax went over the queries", "softmax(dim=-1)")
     if dead.any():
         rows = int(dead.any((0, 1)).sum())
-        yield _place(
-            [call], "fully masked row", "beware", f"{rows} queries may attend to nothing", "what hides so much"
-        )
+        measured = f"{rows} queries may attend to nothing"
+        yield _place([call], "fully masked row", "beware", measured, "what hides so much")
     left = 1 < call.n_q < call.n_k and not (allowed & ~torch.ones(call.n_q, call.n_k).bool().tril()).any()
     if left and call.kept["key"][..., call.n_q :, :].any():  # else a cache that is not yet filled
         measured = f"{call.n_q} queries after {call.n_k - call.n_q} keys: query i sees keys 0 to i only"
@@ -153,12 +137,12 @@ def _against_siblings(group):
     for call, n in zip(calls, copies, strict=True):
         if n:
             verdict = "wrong" if copies.count(0) >= MANY - 1 else "beware"
-            measured = f"{n} of {call.h} heads have the weights of another"
+            measured = f"{n} of {call.h} heads have the scores of another"
             yield _place([call], "heads differ", verdict, measured, "how heads are split")
     hidden = [str(fact.columns.any(1).expand(fact.call.b, -1).tolist()) for fact in group]
     for probe, values, words in (
-        ("causality", [fact.sees["later keys"] for fact in group], "later keys"),
-        ("allowed keys", [fact.sees["its own key"] for fact in group], "its own key"),
+        ("causality", [fact.later for fact in group], "later keys"),
+        ("allowed keys", [fact.own for fact in group], "its own key"),
         ("padding", hidden, ""),
     ):
         usual, count = Counter(values).most_common(1)[0]
@@ -182,10 +166,8 @@ def _copies(fact):
 
 def _scales(facts, config):
     """Scales in words: of the head, of the layer's width, or another multiple; one odd layer, or all of a kind."""
-    configs = [config, getattr(config, "text_config", None)]
-    said = [
-        f(x) for one in configs for name, f in _SCALES.items() if isinstance(x := getattr(one, name, None), int | float)
-    ]
+    both = config, getattr(config, "text_config", None)
+    said = [f(x) for one in both for name, f in _SCALES.items() if (x := getattr(one, name, None))]
 
     def words(call):
         if any(abs(call.scale / scale - 1) < SAME for scale in said):
@@ -212,14 +194,13 @@ def _scales(facts, config):
             yield _place(calls, "score scale", "beware", measured, "whether that is meant, as no division in T5")
 
 
-def _paddings(facts, real, model):
+def _paddings(facts, real, config):
     """Padding that real tokens look at, by what the caller says is real."""
     kinds: dict[str, list[tuple[Call, float]]] = {}
     hide = set()  # kinds of layers in which padding is hidden from all
     begun = set()  # modules that have read as many keys as the caller speaks of: what they read later is a cache
-    for fact in facts if real is not None else ():
-        call = fact.call
-        mine = real
+    for fact in facts:
+        call, mine = fact.call, real
         if isinstance(real, Mapping):
             mine = next((mask for path, mask in real.items() if fits(path, call.path)), None)
         if mine is None or mine.shape[0] != call.b or mine.shape[1] > call.n_k:
@@ -227,20 +208,19 @@ def _paddings(facts, real, model):
         begun |= {call.path} if mine.shape[1] == call.n_k else set()
         if call.path in begun:
             mine = torch.nn.functional.pad(mine.bool().cpu(), (0, call.n_k - mine.shape[1]), value=True)
-            taken = (fact.weights().cpu() * ~mine[:, None, None]).sum(-1).amax(1)  # by padding, (b, n_q)
+            taken = (fact.weights() * ~mine[:, None, None]).sum(-1).amax(1)  # by padding, (b, n_q)
             taken = taken * mine if call.n_q == call.n_k else taken
             kinds.setdefault(fact.kind, []).append((call, float(taken.amax())))
             if not (fact.columns.any(1) & ~mine).any():
                 hide.add(fact.kind)
     shown_in = {kind: [pair for pair in group if pair[1] >= HIDDEN] for kind, group in kinds.items()}
     read = {kind for kind, shown in shown_in.items() if shown or kind in hide}
-    encoder_decoder = getattr(getattr(model, "config", None), "is_encoder_decoder", False) and not hide
+    alone = len(read) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide)  # one input of this length
     for kind, group in kinds.items():
         if shown := shown_in[kind]:
             measured = f"padded keys take up to {max(taken for _, taken in shown):.2f} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"
-            sure = isinstance(real, Mapping) or len(read) == 1 or encoder_decoder
-            if len(shown) == len(group) and not sure:
+            if len(shown) == len(group) and not alone and not isinstance(real, Mapping):
                 verdict, look_at = "could not tell", "whose padding real= is: give {path: mask}"
             yield _place([call for call, _ in shown], "padding", verdict, measured, look_at)
 
@@ -248,24 +228,19 @@ def _paddings(facts, real, model):
 def _handed_back(facts, maps):
     """Maps that the model returns, and that no layer has used."""
     free = list(facts)
-    for number, map_ in enumerate(maps):
-        like = [fact for fact in free if (fact.call.b, fact.call.h, fact.call.n_q, fact.call.n_k) == tuple(map_.shape)]
-        if not like:
-            shape = tuple(map_.shape)
-            yield Place(f"map {number}", "maps", "could not tell", f"no call is left of the shape {shape}", "")
+    for number, map_ in enumerate(x.detach().cpu() for x in maps if x is not None):
+        best, at, exact = 1e30, None, 1e-4 if map_.dtype == torch.float32 else 2e-2
+        for fact in free:
+            if (fact.call.b, fact.call.h, fact.call.n_q, fact.call.n_k) == map_.shape and best > exact:
+                w = fact.weights()
+                off = float(((w - map_.float()) * (w.sum(-1, keepdim=True) > HIDDEN)).abs().amax())
+                at, best = (fact, off) if at is None or off < exact else (at, min(off, best))
+        if at is None:
+            yield Place(f"map {number}", "maps", "could not tell", f"no call of {tuple(map_.shape)} is left", "")
             continue
-        off, exact = [], 1e-4 if map_.dtype == torch.float32 else 2e-2
-        for fact in like:
-            w = fact.weights().cpu()
-            off.append(float(((w - map_.cpu().float()) * (w.sum(-1, keepdim=True) > HIDDEN)).abs().amax()))
-            if off[-1] < exact:
-                break
-        if off[-1] < exact:
-            free.remove(like[len(off) - 1])
-        else:
-            sums = map_.sum(-1)
+        free.remove(at)
+        if not best < exact:
             alike = map_.shape[1] > 1 and torch.equal(map_, map_[:, :1].expand_as(map_))
-            kind = "all heads alike, as a mean" if alike else f"rows sum to {sums.min():.3g} to {sums.max():.3g}"
-            measured = f"map {number} is of no layer, off by {min(off):.2g}: {kind}"
-            yield _place([like[0].call], "maps", "wrong", measured, "what is returned as attentions")
-            free.remove(like[0])
+            rows = "all heads alike" if alike else f"rows sum to {map_.sum(-1).min():.3g} to {map_.sum(-1).max():.3g}"
+            measured = f"map {number} is of no layer, off by {best:.2g}: {rows}"
+            yield _place([at.call], "maps", "wrong", measured, "what is returned as attentions")
