@@ -91,6 +91,7 @@ generated: setup-tests  ## Write again what is made from lessons and notebooks: 
 	@$(RUN) -m tools.checks
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
+	@$(RUN) -m assess.goals
 
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"

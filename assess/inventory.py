@@ -300,7 +300,7 @@ def main():
     if not 1 <= len(given) <= 2 or (len(given) == 2 and not any(NUMBERS[item["taught"]] == given[1] for item in ITEMS)):
         sys.exit(__doc__)
     if given == ["notebook"]:
-        return _write(FOLDER / "analysis.ipynb", notebook())
+        return write_page(FOLDER / "analysis.ipynb", notebook())
     if given != ["forms"]:
         try:
             print(class_report(parse_sheets(Path(given[0])), taught_until(given[1]) if given[1:] else ALL))
@@ -308,11 +308,11 @@ def main():
             sys.exit(f"inventory: {error}")
         return
     for name in ("A", "B"):
-        _write(FOLDER / f"form_{name}.md", form(name))
-    _write(FOLDER / "answers.md", answers_page())
+        write_page(FOLDER / f"form_{name}.md", form(name))
+    write_page(FOLDER / "answers.md", answers_page())
 
 
-def _write(path, text):
+def write_page(path, text):
     path.write_text(text, encoding="utf-8", newline="\n")
     print(path.relative_to(ROOT))
 
