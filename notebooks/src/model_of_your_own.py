@@ -206,13 +206,13 @@ def packed(words, before=""):
 
 
 late, early = corpus.held_text, corpus.training_text
-print(f"gzip: {packed(late):.2f} bits, having read our text {packed(late, early):.2f}")
+print(f"gzip: {packed(late):.2f} bits, having read the rest {packed(late, early):.2f}")
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The simple tables mix by [a rule of Witten and Bell](../REFERENCES.md#witten-1991), and are measured on every fourth of 12,000 held-out letters. The next cell prints
-# what is stored: Kneser-Ney tables of three to six letters, and xz. Other texts have other numbers, and
+# what is stored of our text: Kneser-Ney tables of three to six letters, and xz. Other texts have other numbers, and
 # on some of them this model ends above the best simple table.
 #
 # </details>
@@ -221,7 +221,7 @@ print(f"gzip: {packed(late):.2f} bits, having read our text {packed(late, early)
 yard = found["yardstick"]
 smooth = "  ".join(f"{k} letters {b:.2f}" for k, b in yard["smoothed"].items())
 print(f"Kneser-Ney: {smooth}")
-print(f"xz: {yard['xz']:.2f}, having read our text {yard['xz, primed']:.2f}")
+print(f"xz: {yard['xz']:.2f}, having read the rest {yard['xz, primed']:.2f}")
 
 # %% [markdown]
 # So there are lines to cross: gzip, the simple tables, the best smoothed table. There is also an alarm. If a small model is
@@ -425,7 +425,7 @@ if torch is not None:
 
 # %% [markdown]
 # The stored trainings went on to 2,400 steps, with three seeds. The dots are measured by your functions: the stored stops of seed 0, and your
-# own model after 300 steps. The lines are the yardsticks of section 2; gzip has not read our text here.
+# own model after 300 steps. The lines are the yardsticks of section 2; gzip has read nothing before.
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"]
 lines = {"gzip": packed(late)}
@@ -555,7 +555,7 @@ for name, was in (("seen before", True), ("new", False)):
 # transposed, a mask after the softmax, softmax over queries, heads by reshape, no division by $\sqrt{d_k}$, dropout left on while it
 # writes. (**Dropout** sets a tenth of the weights to 0, by chance; it is meant for training alone.) All of them train without an error. Here they are by number, ranked by their loss on held-out text.
 
-# %%
+# %% tags=["slide"]
 names = letters.TEN
 runs = {name: found[f"{name} 0"] for name in names}
 losses = {name: run["held"]["2400"] for name, run in runs.items()}
