@@ -124,6 +124,11 @@ def test_no_division_shows_in_none_of_the_curves(recorded):
         assert 0 < (without - right).mean() < 0.1 and np.abs(without - right).max() < 0.2
 
 
+def test_at_twice_the_width_the_loss_shows_that_nobody_divides(recorded):
+    right, without = (recorded[f"{name}, wide 3"]["held"]["2400"] for name in ("right", "no division"))
+    assert (round(right, 2), round(without, 2)) == (2.11, 3.39)
+
+
 def test_who_sees_the_future_jumps_at_the_last_position_and_who_copies_does_not(recorded):
     for seed in (0, 1):
         for name in letters.TEN:

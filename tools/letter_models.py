@@ -98,7 +98,7 @@ def train_one(name, corpus, steps=2400):
     from attncourse.training import train
 
     mistake, _, seed = name.rpartition(" ")
-    mistake, slow, _ = mistake.partition(", slow")
+    mistake, _, how = mistake.partition(", ")  # how: "slow", or "wide"
     names, shift = cells(), 0 if mistake == "targets not shifted" else 1
     every = EVERY
     if mistake.endswith("letters"):  # "2000 letters 0"
@@ -112,7 +112,7 @@ def train_one(name, corpus, steps=2400):
         return names["loss"](model, batch if shift else (batch[0], batch[0]), mask)
 
     torch.manual_seed(int(seed))
-    model = names["Model"](len(corpus.kinds))
+    model = names["Model"](len(corpus.kinds), width=128 if how == "wide" else 64)
     if mistake == "without positions":
         torch.nn.init.zeros_(model.position.weight)
         model.position.weight.requires_grad_(False)
@@ -120,7 +120,7 @@ def train_one(name, corpus, steps=2400):
     def measure(model):
         return torch_bits(model, mask, corpus, shift)
 
-    factor, rate = 0.3 if slow else 1, names["rate"]
+    factor, rate = 0.3 if how == "slow" else 1, names["rate"]
     options = {
         "steps": steps,
         "lr": lambda step: factor * rate(step),
@@ -132,7 +132,7 @@ def train_one(name, corpus, steps=2400):
     bits = np.array(history.losses) / math.log(2)
     result = {"train": {n: bits[max(0, n - 100) : n].mean() for n in history.measured if n}, "held": history.measured}
     weights = {n: {key: x.numpy() for key, x in state.items()} for n, state in history.snapshots.items()}
-    if mistake in letters.TEN:
+    if mistake in letters.TEN and not how:
         result |= looked_at(Faulty(weights[steps], mistake), corpus, shift)
     return weights, result
 

@@ -30,7 +30,9 @@ def typist(stops, steps=2400, d_k=16):
             f'<rect x="8" y="34" width="4" height="{ROW * pages[page]}" fill="{NEXT}"/>',
         ]
         written = (svg.text(22, 52 + ROW * i, line, size=page.size) for i, line in enumerate(_lines(text, page)))
-        parts.append(f'<g class="attnlib-written">{"".join(written)}</g>')  # no prose of ours: any letter may stand there
+        parts.append(
+            f'<g class="attnlib-written">{"".join(written)}</g>'
+        )  # no prose of ours: any letter may stand there
         size, options = (page.wide, 46 + ROW * pages[page]), {"at": (0, 0), "grow": 2} if page == ACROSS else {}
         return svg.picture(*size, "what the model writes", f"{told}. It writes: {text}", parts, **options)
 

@@ -637,12 +637,14 @@ plot.table(heads, rows)
 # | the curve by position | heads by reshape |
 # | none of these | no division, dropout left on |
 #
-# Without the division, this model trains nearly as well as with it. Only a test on numbers finds such a mistake, and that is where
-# notebook [[bug_clinic]] begins.
+# Without the division, this model trains nearly as well as with it. In a small model only a test on numbers finds such a mistake, and
+# that is where notebook [[bug_clinic]] begins.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Each mistake was trained with two seeds, and both tell the same. Other widths and other texts have other numbers.
+# Each mistake was trained with two seeds, and both tell the same. To refute the table, we trained several of them again with widths 32 and
+# 128, and on another text, one seed each. Whoever saw the future stayed below 0.3 bits and jumped at the end, and the saw came
+# back. The last row did not hold: at width 128, so $d_k = 32$, the model without the division ended at 3.39 bits, the right one at 2.11.
 #
 # </details>
 
