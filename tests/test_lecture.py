@@ -211,7 +211,7 @@ def test_the_return_says_what_its_view_shows():
 @pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
 def test_the_last_slide_says_where_to_go(home):
     *_, last = lecture.slides("45", home)[1]
-    homework = "Then notebooks 00 to 02, exercises 1.1 to 1.4 and 2.1 to 2.3; before a lab, 1.1 alone."
+    homework = "Then notebooks 00 to 02, exercise 1.1; where no lab follows, 1.2 to 1.4 and 2.1 to 2.3, too."
     assert homework in last.html and f"{find_notebook('it_speaks').number} · it speaks" in last.html
     assert ("://octocat.github.io/attnlib/ )" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)
