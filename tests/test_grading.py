@@ -178,21 +178,37 @@ def settings(folder, monkeypatch):
 
 
 def test_the_newest_copy_gets_the_name_that_is_graded(settings, tmp_path):
-    texts = {"notes.ipynb": "{}", f"{NAME} (1).ipynb": "check.softmax(1)", f"{NAME} (2).ipynb": "check.softmax(2)"}
+    one, two = (nbformat.writes(nbformat.v4.new_notebook(metadata={"check": f"check.softmax({i})"})) for i in (1, 2))
+    texts = {"notes.ipynb": "{}", f"{NAME} (1).ipynb": one, f"{NAME} (2).ipynb": two}
     for when, (name, text) in enumerate(texts.items()):
         (tmp_path / name).write_text(text, "utf-8-sig")
         os.utime(tmp_path / name, (when, when))
     paths = [str(tmp_path / name) for name in texts]
     settings.under_its_name(NAME, "*", paths)
     assert paths == [str(tmp_path / f"{NAME}.ipynb")]
-    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(2)"
+    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == two
     assert {path.name for path in tmp_path.iterdir()} == {"notes.ipynb", f"{NAME} (1).ipynb", f"{NAME}.ipynb"}
     (tmp_path / f"{NAME} (1).ipynb").touch()
     for _ in range(2):  # again changes nothing
         paths = sorted(str(path) for path in tmp_path.iterdir())
         settings.under_its_name(NAME, "*", paths)
-        assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(1)"
-        assert (tmp_path / f"{NAME}.older.ipynb").read_text("utf-8") == "check.softmax(2)"
+        assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == one
+        assert (tmp_path / f"{NAME}.older.ipynb").read_text("utf-8") == two
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"{}", b'{"cells": [], "check.softmax(": 1', b"[]"])
+def test_what_cannot_be_read_is_graded_as_a_notebook_without_answers(settings, folder, tmp_path, capsys, content):
+    (tmp_path / "answer.ipynb").write_bytes(content)
+    for _ in range(2):
+        paths = sorted(str(path) for path in tmp_path.glob("*.ipynb"))
+        settings.under_its_name(NAME, "*", paths)
+        assert paths == [str(tmp_path / f"{NAME}.ipynb")]
+        told = read(tmp_path / f"{NAME}.ipynb")
+        assert [cell.source for cell in told.cells] == [
+            cell.source for cell in read(folder / "source" / NAME / f"{NAME}.ipynb").cells
+        ]
+    assert (tmp_path / "answer.unread.ipynb").read_bytes() == content
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 @pytest.mark.parametrize("change", [of_make_student, without_ids])
