@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -293,15 +294,16 @@ OF_TWELVE = dict(ada=6, ben=5, cem=6, dora=4, eda=5, fay=3, gus=0, hal=5, ina=3,
 
 
 @pytest.mark.graders
-def test_nbgrader_grades_twelve_students_with_fourteen_files(tmp_path):
+def test_nbgrader_grades_fifteen_students_whose_files_came_as_a_zip(tmp_path):
     course([find_notebook(NAME)], tmp_path)
     run(tmp_path, "nbgrader", "generate_assignment", NAME)
-    for name, file, content in made_up_class.files():
-        if file != find_notebook("by_hand").built.name:
-            target = tmp_path / "submitted" / name / NAME / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-    assert points(tmp_path) == {name: f"{n} of 9" for name, n in OF_TWELVE.items()}
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as zipped:
+        for i, (name, content) in enumerate(made_up_class.on_canvas(made_up_class.fifteen()).items()):
+            zipped.writestr(zipfile.ZipInfo(name, (2026, 11, 29, 8, i, 0)), content)
+    sort = [sys.executable, "-m", "tools.report", tmp_path / "class.zip", "--sort", tmp_path]
+    subprocess.run(sort, cwd=ROOT, check=True)
+    zeros = dict.fromkeys(made_up_class.UNREADABLE, 0)
+    assert points(tmp_path) == {f"{name}{name[::-1]}": f"{n} of 9" for name, n in (OF_TWELVE | zeros).items()}
 
 
 def test_the_example_for_otter_tells_right_from_wrong(monkeypatch):
