@@ -173,10 +173,42 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
         assert f"\n*{number} {task.title}*\n" in text
 
 
+def test_each_goal_is_shown_by_an_exercise_or_a_question_of_its_notebook(number, notebook):
+    (goals,) = (entry.goals for entry in SERIES if entry.number == number)
+    sections = plans.sections(read_source(SOURCES[number]).cells)
+    asked = {title for title, cells in sections.items() if re.search(r"\*\*(Predict|Try)\.", str(cells))}
+    assert len({goal.sentence for goal in goals}) == 3
+    for sentence, shown_by in goals:
+        assert re.fullmatch(r"[A-Z][^.]*\.", sentence) and len(sentence.split()) <= 20, sentence
+        shows = {task.key for task in notebook.exercises.values()} | set(notebook.questions) | asked
+        assert shown_by and set(shown_by) <= shows, f"{sentence} {set(shown_by) - shows}"
+
+
 def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
     assert set(teaching.REPLIES) == exercises
+
+
+def numbers_of(words):
+    """Return the numbers of exercises in some words; "1.2 to 1.4" names three."""
+    spans = re.findall(r"\b(\d+)\.(\d)(?: to \1\.(\d))?", words)
+    return {f"{lesson}.{n}" for lesson, first, last in spans for n in range(int(first), int(last or first) + 1)}
+
+
+def test_homework_leaves_to_the_lab_what_the_lab_does():
+    lab = (ROOT / "docs" / "lab.md").read_text("utf-8").partition("## The clock")[2].partition("## What to say")[0]
+    assert {"1.2", "2.3"} <= numbers_of(lab) and numbers_of("3.2 to 3.4") == {"3.2", "3.3", "3.4"}
+    for name in plans.names(GUIDE):
+        alone, _, more = plans.plan_of(GUIDE, name).homework.partition("; where no lab follows")
+        assert not numbers_of(alone) & numbers_of(lab), name
+        assert not more or numbers_of(more) >= numbers_of(lab), name
+
+
+def test_each_session_has_a_text_to_read():
+    told = (ROOT / "docs" / "exam" / "README.md").read_text("utf-8")
+    read = [number for line in re.findall(r"^\| (\d\d.*?) \|", told, re.MULTILINE) for number in line.split(", ")]
+    assert read == list(SOURCES)
 
 
 def test_the_clock_of_the_lab_runs_and_leaves_time_for_its_exercises():

@@ -20,6 +20,7 @@ from jinja2 import Template
 from lite.first_page import first_sentence
 
 from . import plans
+from .build_notebooks import read_source
 from .licence import LICENCE
 from .links import address
 from .numbering import render
@@ -143,6 +144,9 @@ class Chapter:
     def __init__(self, guide, number):
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
+        told = {cell.source: cell.metadata for cell in read_source(self.notebook.source).cells}
+        for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
+            cell.metadata |= {part: told.get(cell.source, cell.metadata).get(part, []) for part in ("tags", "says")}
         self.sections = plans.sections(self.cells)
         self.said = plans.words_to_say(guide, number)
 
@@ -171,7 +175,9 @@ class Chapter:
         notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        shows = "".join(self.picture(cell) for cell in self.sections[""] if has_tag(cell, "slide"))
+        above = TOLD["openings"].get(self.notebook.slug, "")
+        shown = [self.picture(cell, " " * bool(above)) for cell in self.sections[""] if has_tag(cell, "slide")]
+        shows = markdown(above) + "".join(shown)
         parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:

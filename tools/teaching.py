@@ -1,4 +1,4 @@
-"""Write the tables of TEACHING.md, what to reply to which mistake and how long a session takes, and docs/votes.md.
+"""Write the tables of TEACHING.md, goals, what to reply to which mistake, how long a session takes; and docs/votes.md.
 
 python -m tools.teaching
 
@@ -14,6 +14,8 @@ from attncourse import PREDICTIONS, RECALLS
 
 from .build_notebooks import read_source
 from .links import replace_marked
+from .numbering import exercises as exercises_of
+from .numbering import number
 from .report.notebooks import key, shown_options
 from .series import REPLIES, ROOT, SERIES, has_tag
 
@@ -97,11 +99,28 @@ def replies(exercises):
     return "".join(found)
 
 
+def shown_where(notebook, goal, questions):
+    """Return what shows a goal: its exercises, else the headings of its questions."""
+    numbers = [number(name) for name in goal.shown_by if name in exercises_of(notebook.slug)]
+    headings = dict.fromkeys(f"**{questions.get(name, name)}**" for name in goal.shown_by)  # each once
+    return ", ".join(numbers or headings)
+
+
+def goals(notebook, questions):
+    """Return what one can do after a notebook, and what shows it."""
+    found = ["\n*Afterwards students can*\n\n"]
+    for goal in notebook.goals:
+        can = goal.sentence[0].lower() + goal.sentence[1:-1]
+        found.append(f"- {can} ({shown_where(notebook, goal, questions)})\n")
+    return "".join(found)
+
+
 def fill_tables(text):
     """Return the text of TEACHING.md with its tables as they should be."""
     for notebook in SERIES:
-        _, exercises = contents(notebook)
+        questions, exercises = contents(notebook)
         text = replace_marked(text, f"replies {notebook.number}", replies(exercises))
+        text = replace_marked(text, f"goals {notebook.number}", goals(notebook, questions))
         text = with_minutes(text, notebook)
     return text
 
