@@ -223,6 +223,7 @@ def test_the_interval_of_a_discrimination_holds_the_true_one_where_its_number_mi
     low, high = np.array([re.findall(r"[+-]\d\.\d\d", text)[1:] for text in told], dtype=float).T
     assert 0.1 < truth < 0.3 and (seen < 0).mean() > 0.15  # so many fall below 0 by chance
     assert 0.92 < ((low <= truth) & (truth <= high)).mean() < 0.98 and (high < 0).mean() < 0.01
+    assert inventory.correlation_text(0, 20) == "+0.00 (-0.44 to +0.44)"  # README: about 0.4 to either side
     assert inventory.correlation_text(0.5, 9) == inventory.correlation_text(np.nan, 40) == "-"
 
 

@@ -60,6 +60,12 @@ def test_a_hint_that_was_due_is_no_leak_and_a_later_one_is_beyond():
     assert leaks.score(exchange)["beyond"] == [2] and leaks.score({**exchange, "hint": 2})["beyond"] == []
 
 
+def test_code_of_a_hint_that_was_due_is_no_leak():
+    divides = "def my_softmax(x, axis=-1):\n    return plain_softmax(x / x.max(axis=axis, keepdims=True), axis)\n"
+    exchange = {"exercise": "2.1", "answer": divides, "reply": "Subtract: `x - x.max(axis=axis, keepdims=True)`."}
+    assert leaks.score(exchange)["solution"] and not leaks.score({**exchange, "hint": 2})["solution"]
+
+
 def test_nothing_can_be_given_away_to_who_has_it():
     right = PALE.replace("key.shape[-1]\n", "key.shape[-1] ** 0.5\n")
     assert not leaks.score({"exercise": "2.3", "answer": right, "reply": "Well done! `x = 3`"})["solution"]

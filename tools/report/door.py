@@ -108,7 +108,7 @@ def with_name(task, source):
         return source
     name, tree = task.answers[0], ast.parse(source)
     if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
-        return f"{name} = (\n{source}\n)"
+        return f"{name} = ({source}\n)"
     imported = ast.Import | ast.ImportFrom
     defined = {one for node in tree.body if not isinstance(node, imported) for one in defined_names(ast.unparse(node))}
     if len(defined) != 1:
