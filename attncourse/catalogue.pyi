@@ -68,6 +68,7 @@ class Checks:
     grouped_attention: Exercise
     decode_step: Exercise
     accept_draft: Exercise
+    draft_chances: Exercise
     out_of_reach: Exercise
     rope: Exercise
     rotary_attention: Exercise

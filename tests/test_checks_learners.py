@@ -16,7 +16,7 @@ PUZZLES = {name for name, exercise in EXERCISES.items() if isinstance(exercise, 
 # What only the catalogue hands in, or another test. Nothing new belongs here.
 NO_LEARNER = """
 another_layer another_projection another_score before_copy_measured bias_lost changes_in_training copy_itself_measured
-cosines_divided cosines_returned dead_row_poisons_gradients divided_by_variance exponential_of_entropy heads_mixed_up
+cosines_returned dead_row_poisons_gradients divided_by_variance exponential_of_entropy heads_mixed_up
 mask_after_softmax max_and_sum_along_two_axes minus_forgotten nan_at_extremes no_output_projection no_scale_with_mask
 one_mask_for_first_head_only other_weights_returned output_and_weights_exchanged padding_off_by_one
 previous_letter_measured projections_shared projections_unused raw_scores_returned row_with_zero_lost

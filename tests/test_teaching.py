@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -145,6 +146,19 @@ def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(numb
     assert "__ %" not in GUIDE
 
 
+def test_a_question_is_whole_sentences_that_stand_alone():
+    asked = {name: question.asked for name, question in PREDICTIONS.items()}
+    assert {name: words for name, words in asked.items() if not re.match(r"[A-Z0-9*`$]", words)} == {}
+    assert {name: words for name, words in asked.items() if words[-1] != "?" or len(words.split()) < 9} == {}
+    led = re.compile(r"\b(above|here|this (module|model|head|map)|patient [A-Z])\b", re.IGNORECASE)
+    assert {name: words for name, words in asked.items() if led.search(words)} == {}
+
+
+def test_no_letter_is_right_much_more_often_than_another():
+    letters = Counter(question.right for question in PREDICTIONS.values())
+    assert all(0.25 <= letters[letter] / len(PREDICTIONS) <= 0.45 for letter in "abc"), letters
+
+
 def test_the_answers_from_memory_are_listed(number):
     if recall := RECALLS.get(f"before_{SOURCES[number].stem[3:]}"):
         answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
@@ -174,6 +188,27 @@ def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
     assert set(teaching.REPLIES) == exercises
+
+
+def numbers_of(words):
+    """Return the numbers of exercises in some words; "1.2 to 1.4" names three."""
+    spans = re.findall(r"\b(\d+)\.(\d)(?: to \1\.(\d))?", words)
+    return {f"{lesson}.{n}" for lesson, first, last in spans for n in range(int(first), int(last or first) + 1)}
+
+
+def test_homework_leaves_to_the_lab_what_the_lab_does():
+    lab = (ROOT / "docs" / "lab.md").read_text("utf-8").partition("## The clock")[2].partition("## What to say")[0]
+    assert {"1.2", "2.3"} <= numbers_of(lab) and numbers_of("3.2 to 3.4") == {"3.2", "3.3", "3.4"}
+    for name in plans.names(GUIDE):
+        alone, _, more = plans.plan_of(GUIDE, name).homework.partition("; where no lab follows")
+        assert not numbers_of(alone) & numbers_of(lab), name
+        assert not more or numbers_of(more) >= numbers_of(lab), name
+
+
+def test_each_session_has_a_text_to_read():
+    told = (ROOT / "docs" / "exam" / "README.md").read_text("utf-8")
+    read = [number for line in re.findall(r"^\| (\d\d.*?) \|", told, re.MULTILINE) for number in line.split(", ")]
+    assert read == list(SOURCES)
 
 
 def test_the_clock_of_the_lab_runs_and_leaves_time_for_its_exercises():

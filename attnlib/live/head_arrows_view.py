@@ -185,6 +185,7 @@ class _Plane:
 
     def __init__(self, sentences, towards):
         self.sentences, self.towards = sentences, towards
+        self.from_left = sorted(sentences, key=lambda one: (one.before + one.heads.sum(axis=0))[0])  # as chains end
         h = len(sentences[0].heads)
         states = [(head, off) for head in range(h) for off in (NONE, THIS, ALL)]
         tips = np.concatenate([x for state in states for x in self.chains(*state).values()])
@@ -210,7 +211,7 @@ class _Plane:
     def _cards(self, layout):
         """Return of each sentence its corner, width and words; and where the plane begins."""
         wide = (layout.wide - 12 * (layout.columns - 1)) // layout.columns
-        lines = [_set_words(one.words, wide - 16) for one in self.sentences]
+        lines = [_set_words(one.words, wide - 16) for one in self.from_left]
         high = 16 + STEP * max(line for words in lines for line, _, _ in words) + STEP + 3 * 18
         top, cards = 44 if layout.narrow else 26, []
         for k, words in enumerate(lines):
@@ -234,7 +235,7 @@ class _Plane:
     def _draw(self, layout, head, off, held_back=None):
         """Return the pieces of the picture but its headline."""
         pieces, on = [], self._on(head, off, held_back)
-        for one, card in zip(self.sentences, self.cards(layout)[0], strict=True):
+        for one, card in zip(self.from_left, self.cards(layout)[0], strict=True):
             pieces += self._card(one, card, self.lines_of(one, head, off, held_back), head)
         unit, origin, top, high = self.place(layout)
         at = np.array([unit, -unit])

@@ -113,7 +113,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     _, keys = _labels(weights[None], None, keys)
     step = min(cell_side(SIDE, n), 100)
     elements = [
-        text(left, 17, title, size=LARGE, bold=True, math=True),
+        text(0, 17, title, size=LARGE, bold=True, math=True),
         f'<g transform="translate({left} {TOP + 16})">',
     ]
     allowed = arguments.mask(attn_mask, (n,))

@@ -857,8 +857,8 @@ live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
 # *The trophy does not fit into the suitcase because it is too **big**.* Here *it* is the trophy, and L4H2 looks there, with
 # 0.61. Write **small** in place of **big**, and *it* is the suitcase. **Predict.** Where does L4H2 look then?
 #
-# - **a** at the suitcase
-# - **b** at the trophy, as before
+# - **a** at the trophy, as before
+# - **b** at the suitcase
 # - **c** at both alike
 
 # %%
