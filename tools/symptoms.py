@@ -29,7 +29,7 @@ def tokens():
     return torch.randn(5, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
 
 
-def read(module, x, mask=None):
+def call(module, x, mask=None):
     """Return output and weights of self-attention."""
     return module(x.clone()) if isinstance(module, Decoder) else module(x.clone(), None, None, mask)
 
@@ -57,13 +57,13 @@ def future_moves_the_past(module):
     """
     x = tokens()
     other = torch.cat([x[:, :4], -x[:, 4:]], 1)
-    return differ(read(module, x, CAUSAL)[0][:, :4], read(module, other, CAUSAL)[0][:, :4])
+    return differ(call(module, x, CAUSAL)[0][:, :4], call(module, other, CAUSAL)[0][:, :4])
 
 
 def padding_moves_tokens(module):
     """Padding matters. What stands in padded tokens moves the outputs of real ones."""
     x, mask = tokens(), padding_for(module)
-    y, z = (read(module, given, mask)[0] for given in (x, torch.where(FULL[..., None], x, -x)))
+    y, z = (call(module, given, mask)[0] for given in (x, torch.where(FULL[..., None], x, -x)))
     return not isinstance(module, Decoder) and differ(y[FULL], z[FULL])
 
 
@@ -72,7 +72,7 @@ def gives_nan(module):
     are large.
     """
     nowhere = torch.zeros(5, 5, dtype=torch.bool)
-    return any(bool(y.isnan().any()) for y in (read(module, tokens(), nowhere)[0], read(module, 1e3 * tokens())[0]))
+    return any(bool(y.isnan().any()) for y in (call(module, tokens(), nowhere)[0], call(module, 1e3 * tokens())[0]))
 
 
 def neighbours_matter(module):
@@ -81,8 +81,8 @@ def neighbours_matter(module):
     if isinstance(module, Decoder):
         return differ(in_chunks(module, x, [3, 1, 1])[1:2], in_chunks(module, x[1:2], [3, 1, 1]))
     mask = padding_for(module)
-    return differ(read(module, x)[0][1:2], read(module, x[1:2])[0]) or differ(
-        read(module, x, mask)[0][1, :4], read(module, x[1:2], mask[1:2])[0][0, :4]
+    return differ(call(module, x)[0][1:2], call(module, x[1:2])[0]) or differ(
+        call(module, x, mask)[0][1, :4], call(module, x[1:2], mask[1:2])[0][0, :4]
     )
 
 
@@ -106,7 +106,7 @@ def second_call_differs(module):
 def mask_of_true_matters(module):
     """It answers otherwise when asked otherwise. A mask that allows everything changes the output."""
     x, every = tokens(), torch.ones(5, 5, dtype=torch.bool)
-    return not isinstance(module, Decoder) and differ(read(module, x)[0], read(module, x, every)[0])
+    return not isinstance(module, Decoder) and differ(call(module, x)[0], call(module, x, every)[0])
 
 
 def sharper(module):
@@ -118,7 +118,7 @@ def sharper(module):
     except ValueError:
         return 0.0  # its matrices have other sizes
     every = torch.ones(5, 5, dtype=torch.bool)
-    sick, well = (torch.stack([read(one, x, mask)[1] for mask in (None, every)]) for one in (module, fixed))
+    sick, well = (torch.stack([call(one, x, mask)[1] for mask in (None, every)]) for one in (module, fixed))
     return float(((sick / sick.sum(-1, keepdim=True)).amax(-1) - well.amax(-1)).mean())
 
 
@@ -139,19 +139,19 @@ def sharpens(module):
 def rows_do_not_sum_to_one(module):
     """A row of weights does not sum to 1. Behind a causal mask, where every query may attend to something."""
     mask = None if isinstance(module, Decoder) else CAUSAL
-    return differ(read(module, tokens(), mask)[1].sum(-1), torch.ones(()))
+    return differ(call(module, tokens(), mask)[1].sum(-1), torch.ones(()))
 
 
 def tokens_are_mixed(module):
     """Tokens are mixed. Other tokens in another order give other outputs, and not the same ones in that order."""
     x, order = tokens(), torch.tensor([2, 0, 4, 1, 3])
-    return not isinstance(module, Decoder) and differ(read(module, x[:, order])[0], read(module, x)[0][:, order])
+    return not isinstance(module, Decoder) and differ(call(module, x[:, order])[0], call(module, x)[0][:, order])
 
 
 def parameters_stay(module):
     """Parameters do not learn. Some have no gradient, or one of zeros."""
     with torch.enable_grad():
-        y, _ = read(module, tokens())
+        y, _ = call(module, tokens())
         gradients = torch.autograd.grad(y.square().sum(), list(module.parameters()), allow_unused=True)
     return any(gradient is None or not gradient.any() for gradient in gradients)
 
@@ -162,12 +162,12 @@ def head_sees_a_slice(module):
     """
     x = tokens()
     other = torch.cat([x[..., : module.d_k], -x[..., module.d_k :]], -1)
-    return not differ(read(module, x)[1][:, 0], read(module, other)[1][:, 0])
+    return not differ(call(module, x)[1][:, 0], call(module, other)[1][:, 0])
 
 
 def heads_are_alike(module):
     """Heads are alike. Their maps are the same."""
-    _, weights = read(module, tokens())
+    _, weights = call(module, tokens())
     return not differ(weights[:, :1], weights)
 
 
@@ -189,7 +189,7 @@ def two_texts_fail(module):
 def looks_where_it_may_not(module):
     """A query that may look nowhere looks somewhere. A fully masked row has weights."""
     nowhere = torch.zeros(5, 5, dtype=torch.bool)
-    weights = torch.zeros(()) if isinstance(module, Decoder) else read(module, tokens(), nowhere)[1]
+    weights = torch.zeros(()) if isinstance(module, Decoder) else call(module, tokens(), nowhere)[1]
     return differ(weights.nan_to_num(), torch.zeros(()))
 
 
