@@ -339,9 +339,8 @@ class _Values(Artist):
 
     def draw(self, renderer):
         size = self._size(renderer) if self.words and self.get_visible() else None
-        new = (
-            [] if self.texts or size is None else self._write_weights()
-        )  # thousands of texts that no cell has room for
+        # Only once they are seen: of a large map they are thousands of texts that no cell has room for.
+        new = [] if self.texts or size is None else self._write_weights()
         self.texts += new
         for text in self.texts:
             text.set_visible(size is not None)

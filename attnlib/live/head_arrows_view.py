@@ -249,9 +249,8 @@ class _Plane:
             pieces += _arrows(chain, on, head, one.heads * at)
             beside += _beside(chain, on, head, one.heads * at, -1 if k % 2 else 1)
         pieces += [_number_of_head(*place, head) for place in beside]
-        taken.append(
-            np.repeat(np.array([place[1:] for place in beside]).reshape(-1, 2), 5, axis=0)
-        )  # a disc weighs more
+        discs = np.array([place[1:] for place in beside]).reshape(-1, 2)
+        taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
             name = svg.shorten(one.name, 12) if layout.narrow else one.name

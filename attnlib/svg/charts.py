@@ -237,9 +237,8 @@ def _dead_rows(blocked, place, dead):
     for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
         x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
         words = text(round(x), round(y), dead, anchor="middle", bold=True)
-        yield (
-            f'<g fill="{parts.paint("ink")}">{words}</g>' if dead == NO_KEY else words
-        )  # on hatched cells, or on the page
+        # On hatched cells, or on the page.
+        yield f'<g fill="{parts.paint("ink")}">{words}</g>' if dead == NO_KEY else words
 
 
 def _grid(step, high, written):
