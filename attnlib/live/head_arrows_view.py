@@ -140,12 +140,6 @@ class _HeadArrows(LiveView):
         names = [*controls]
         super().__init__(controls, lambda *now: self._draw_now(**dict(zip(names, now, strict=True))), main="head")
 
-    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
-        if values and self.fills and self.sliders["guess"].value is None:
-            values = {"guess": 1, **values}
-        return super().draw(**values)
-
     def _draw_now(self, head, off, guess=None):
         waits = bool(self.asks) and not guess
         for name, control in self.sliders.items() if self.asks else ():  # the question alone, then all others

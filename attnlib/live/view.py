@@ -225,7 +225,13 @@ class LiveView(VBox):
         self.readout.value = self._line_below()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
+        """Return (html, what is shown) for the values of the controls, some of them replaced by name.
+
+        A picture that waits for a guess is then that of its first answer: a page without a kernel hides it until there
+        is one.
+        """
+        if values and self.fills and self.sliders[self.fills].value is None:
+            values = {self.fills: 1, **values}
         return self._render(*{**self._values(), **values}.values())
 
     def _values(self):
