@@ -19,15 +19,13 @@ def _after_softmax(change):
     return {"weights": weights}
 
 
-def exp_over_sum(x, axis, largest=0.0, guarded=False):
-    e = np.exp(x - largest)
-    total = e.sum(axis=axis, keepdims=True)
-    return e / np.where(total == 0, 1, total) if guarded else e / total
-
-
-def _over_sum(x, guarded=False):
-    total = x.sum(axis=-1, keepdims=True)
+def _over_sum(x, axis=-1, guarded=False):
+    total = x.sum(axis=axis, keepdims=True)
     return x / np.where(total == 0, 1, total) if guarded else x / total
+
+
+def exp_over_sum(x, axis, largest=0.0, guarded=False):
+    return _over_sum(np.exp(x - largest), axis, guarded)
 
 
 def _masked_exp(s):
@@ -232,7 +230,7 @@ SHARED = (
         variants=(
             masked_by(lambda s: s.scaled_scores)
             | {
-                "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
+                "causal": lambda s: np.ones((s.n_q, s.n_k), bool),
                 "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
             },
         ),

@@ -198,9 +198,6 @@ EXERCISES = (
         fix="two loops, and nothing that is as large as the map",
         our_functions=("scaled_dot_product_attention", "attention_trace"),
         probes=tiled_probes(),
-        given=lambda q, k, v, mask=None, block=2: {"q": q, "k": k, "v": v, "mask": mask, "block": block},
-        result=lambda s: s.in_tiles,
-        axes=OUTPUT_AXES,
-        steps=TiledSteps,
+        **step_options("in_tiles", "q k v mask block", of=TiledSteps, axes=OUTPUT_AXES),
     ),
 )

@@ -97,15 +97,7 @@ EXERCISES = (
             "by np.stack([a, b], axis=-1).reshape(x.shape).",
         ),
         probes=rope_probes(),
-        given=lambda x, positions, base=BASE, pairing="halves": {
-            "x": x,
-            "positions": positions,
-            "base": base,
-            "pairing": pairing,
-        },
-        result=lambda s: s.rotated,
-        axes=TOKEN_AXES,
-        steps=HeadSteps,
+        **step_options("rotated", "x positions base pairing", of=HeadSteps, axes=TOKEN_AXES),
         kept=Kept("rope", "attnlib.rotary.rope"),
     ),
     Function(
@@ -118,12 +110,7 @@ EXERCISES = (
             "The causal mask lines up at the lower right: al.causal_mask(n_q, n_k, align='lower_right').",
         ),
         probes=decode_probes(),
-        given=lambda query, key, value, q_gain, k_gain: dict(
-            queries=query, keys=key, values=value, q_gain=q_gain, k_gain=k_gain
-        ),
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=HeadSteps,
+        **step_options("output", "queries keys values q_gain k_gain", of=HeadSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "slowed",

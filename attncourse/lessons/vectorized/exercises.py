@@ -64,10 +64,7 @@ EXERCISES = (
             "With keepdims=True you can subtract that maximum from x. Pass `axis` on to plain_softmax, too.",
         ),
         probes=softmax_probes(),
-        given=lambda x, axis=-1: {"masked_scores": x, "axis": axis},
-        result=lambda s: s.weights,
-        axes=MAP_AXES,
-        stage="softmax",
+        **step_options("weights", "masked_scores axis", axes=MAP_AXES, stage="softmax"),
         kept=Kept("softmax", "attncourse.lessons.vectorized.stable_softmax"),
     ),
     Function(
