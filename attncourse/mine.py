@@ -111,10 +111,8 @@ def load_all(names):
     things = {name: _kept_or_ours(name) for name in names}
     for note in filter(None, (note for _, _, note in things.values())):
         print(note)
-    for whose, chosen in (
-        ("yours", [name for name, (_, path, _) in things.items() if path]),
-        ("ours", [name for name, (_, path, _) in things.items() if not path]),
-    ):
+    for whose in ("yours", "ours"):
+        chosen = [name for name, (_, path, _) in things.items() if bool(path) == (whose == "yours")]
         print(f"{whose}: {', '.join(chosen) or 'none'}")
     return {name: thing for name, (thing, _, _) in things.items()}
 
