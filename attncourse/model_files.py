@@ -1,4 +1,4 @@
-"""Files that the course reads: stored results, and the files of trained models, checked by their sums."""
+"""Files that the course reads: stored results, and those of trained models, checked by their sums; arrays by name."""
 
 import hashlib
 import importlib.util
@@ -15,6 +15,20 @@ def stored(name):
     12
     """
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+class NamedArrays:
+    """A model whose arrays have names: `parts` returns each by its name, as (what holds it, attribute)."""
+
+    def weights(self):
+        """Return all arrays by name."""
+        return {name: getattr(*where) for name, where in self.parts().items()}
+
+    def load(self, weights):
+        """Put other arrays of the same names in the place of all arrays, and return the model."""
+        for name, where in self.parts().items():
+            setattr(*where, weights[name])
+        return self
 
 
 def folder_of(package):
