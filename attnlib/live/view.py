@@ -359,11 +359,8 @@ def _error_html(error):
 
 def _token_name(number, labels):
     """Return a token's number, and its label where that says more."""
-    return (
-        str(number)
-        if labels is None or labels[number] == str(number)
-        else f"{number} “{svg.shorten(labels[number], 24)}”"
-    )
+    named = labels is not None and labels[number] != str(number)
+    return f"{number} “{svg.shorten(labels[number], 24)}”" if named else str(number)
 
 
 def _readouts(sliders):

@@ -244,13 +244,9 @@ def matrix(
         painted[k], written[k] = f' fill="{NOT_FINITE}"', ' fill="#000000"'
         shown[k] = number(flat[k], 2) if side >= 28 else None
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
-    for i, j in striped:
-        k = i * m + j
-        painted[k], hovers[k], shown[k] = (
-            f' fill="{paint("paper", colours.MASKED)}"' if hidden == "blocked" else NO_FILL,
-            hidden,
-            None,
-        )
+    empty = f' fill="{paint("paper", colours.MASKED)}"' if hidden == "blocked" else NO_FILL
+    for k in (i * m + j for i, j in striped):
+        painted[k], hovers[k], shown[k] = empty, hidden, None
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), fill, words in zip(at, painted, hovers, strict=True)]
     numbers = [f"{c}{ink}>{words}</text>" for (_, _, c), ink, words in zip(at, written, shown, strict=True) if words]
