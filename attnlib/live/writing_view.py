@@ -138,9 +138,7 @@ def _validating(next_word, size):
 
 class _Writing(LiveView):
     hint = "Each row is a head at the last token. Point at a cell, or choose it by Tab and arrow keys."
-
-    def _tell(self, title, i, j):
-        return super()._tell(title, i, j).replace("query", "head row", 1)
+    row_name = "head row"
 
 
 def _write_sentence(model, vocabulary, longest, temperature, d_k, draw):

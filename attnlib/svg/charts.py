@@ -112,17 +112,12 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     n, high, left = len(weights), 110, 44
     _, keys = _labels(weights[None], None, keys)
     step = min(cell_side(SIDE, n), 100)
-    elements = [
-        text(left, 17, title, size=LARGE, bold=True, math=True),
-        f'<g transform="translate({left} {TOP + 16})">',
-    ]
     allowed = arguments.mask(attn_mask, (n,))
     blocked = None if allowed is None else ~allowed
-    elements += [
-        columns(weights, step, high, keys, blocked),
-        _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
-    ]
-    elements.append("</g>")
+    targets = _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title)
+    chart = columns(weights, step, high, keys, blocked) + targets
+    elements = [text(left, 17, title, size=LARGE, bold=True, math=True)]
+    elements.append(f'<g transform="translate({left} {TOP + 16})">{chart}</g>')
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
     elements.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
