@@ -51,24 +51,18 @@ def by_name(things):
     return found
 
 
-def payoff(exercise, lesson):
-    """Return what a right answer shows, with the numbers of other exercises that its words name; None for nothing."""
-    found = lesson.payoffs.get(exercise.name)
-    return found and found._replace(meaning=with_numbers(found.meaning), next=with_numbers(found.next))
+def complete(exercise, lesson):
+    """Return an exercise with its heading, all mistakes that are looked for, and what a right answer shows.
+
+    In the words of that the numbers of other exercises stand where it names them.
+    """
+    if payoff := lesson.payoffs.get(exercise.name):
+        payoff = payoff._replace(meaning=with_numbers(payoff.meaning), next=with_numbers(payoff.next))
+    return replace(exercise, mistakes=(*SHARED, *lesson.mistakes), heading=heading(exercise.name), payoff=payoff)
 
 
 EXERCISES = by_name(
-    (
-        slug,
-        replace(
-            exercise,
-            mistakes=(*SHARED, *lesson.mistakes),
-            heading=heading(exercise.name),
-            payoff=payoff(exercise, lesson),
-        ),
-    )
-    for slug, lesson in LESSONS.items()
-    for exercise in lesson.exercises
+    (slug, complete(exercise, lesson)) for slug, lesson in LESSONS.items() for exercise in lesson.exercises
 )
 _ASKED = {slug: read_questions(lesson.folder / "questions.toml") for slug, lesson in LESSONS.items()}
 PREDICTIONS = by_name((slug, question) for slug, asked in _ASKED.items() for question in asked["predict"])

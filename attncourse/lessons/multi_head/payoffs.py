@@ -41,12 +41,8 @@ def two_names(layer):
 def gradients(layer):
     """List which matrices the gradient of the reader's class reaches."""
     (lacking,) = layer(*TRAINED)
-    return table(
-        [
-            [name, "no gradient" if fault else "✓ gradient reached"]
-            for name, fault in zip(MATRICES, lacking, strict=True)
-        ]
-    )
+    told = ["no gradient" if fault else "✓ gradient reached" for fault in lacking]
+    return table(list(zip(MATRICES, told, strict=True)))
 
 
 def two_maps(W_Q):
