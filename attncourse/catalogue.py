@@ -25,12 +25,12 @@ class Lesson(NamedTuple):
 def _read_lesson(slug):
     folder = Path(lessons.__path__[0]) / slug
 
-    def read(name, nothing):
+    def load(name, nothing):
         if not (folder / f"{name}.py").is_file():
             return nothing
         return getattr(importlib.import_module(f"{lessons.__name__}.{slug}.{name}"), name.upper())
 
-    return Lesson(folder, read("exercises", ()), read("mistakes", ()), read("payoffs", {}))
+    return Lesson(folder, load("exercises", ()), load("mistakes", ()), load("payoffs", {}))
 
 
 # The lessons that ask something, in the order of reading: those that have a folder.

@@ -284,15 +284,12 @@ class _Plane:
 
     def describe(self, head, off, held_back=None):
         """Return the picture in words."""
-        shown = self.chains(head, off, held_back)
-        return " ".join(
-            f"{one.name}: {', '.join(self.lines_of(one, head, off, held_back))}; the arrows end at "
-            + ", ".join(
-                f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, shown[one.name][-1], strict=True)
-            )
-            + "."
-            for one in self.sentences
-        )
+        sentences = []
+        for one, chain in zip(self.sentences, self.chains(head, off, held_back).values(), strict=True):
+            ends = ", ".join(f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, chain[-1], strict=True))
+            told = ", ".join(self.lines_of(one, head, off, held_back))
+            sentences.append(f"{one.name}: {told}; the arrows end at {ends}.")
+        return " ".join(sentences)
 
     def _ground(self, layout, unit, origin, top, high):
         """Yield the plane: its axes, a line every 20 units, the diagonal on which no name leads, and words."""

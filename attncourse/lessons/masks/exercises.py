@@ -44,7 +44,6 @@ def attention_probes():
     without, with_mask, *others = probes.edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
-        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
     heads = draw(3, 2, 4, 3), draw(3, 2, 5, 3), draw(3, 2, 5, 2)
     return (

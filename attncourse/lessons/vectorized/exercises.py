@@ -47,7 +47,6 @@ def attention_probes():
     common = edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
-        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
         mask=None,
     )
     return (*common, Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))))
