@@ -1,12 +1,15 @@
 """Write an exam on attention and its key, with numbers drawn from a word.
 
-python -m assess.exam          docs/exam/example.md and example_key.md, to look at
-python -m assess.exam WORD     _exam/WORD.md and WORD_key.md: the same ten questions with other numbers
+python -m assess.exam                       docs/exam/example.md and example_key.md, to look at
+python -m assess.exam WORD                  _exam/WORD.md and WORD_key.md: the same questions with other numbers
+python -m assess.exam WORD --plan 90        those that a plan of TEACHING.md holds: 45, 90 or half-day
+python -m assess.exam WORD --upto scaling   those of the notebooks up to one, by its name or its number
 
 The example is public, so give a variant. Choose a word that nobody guesses: the same word gives the same numbers.
 attnlib computes every answer; assess/test_exam.py computes each once more, with loops.
 """
 
+import argparse
 import hashlib
 import re
 import sys
@@ -15,6 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import attnlib as al
+from tools import plans
+from tools.numbering import NUMBERS
 from tools.series import ROOT
 
 FOLDER, EXAMPLE = ROOT / "docs" / "exam", "example"
@@ -88,6 +93,60 @@ def by_hand(rng):
     return Question("One query by hand", 6, 8, asked, key, given, {"outputs": told, "weights": weights})
 
 
+def likeness(rng):
+    """Vectors of 0 and 1, so that a word is most like itself; a query that finds another one is searched for."""
+    while True:
+        words = rng.integers(0, 2, size=(3, 4))
+        alike = words @ words.T
+        who, wanted = distinct(rng, 0, 2, 2)
+        first = (alike[who, who] > np.delete(alike[who], who)).all()
+        if first and len(np.unique(words, axis=0)) == 3 and words.any(axis=1).all():
+            break
+    queries = np.stack(np.meshgrid(*4 * [np.arange(-2, 4)]), -1).reshape(-1, 4)
+    ahead = queries @ words[wanted] - np.delete(queries @ words.T, wanted, axis=1).max(axis=1)
+    query = min(queries[ahead >= 2], key=lambda q: np.abs(q).sum())
+    told = ", ".join(f"{name} {tuple(map(int, x))}" for name, x in zip("ABC", words, strict=True))
+    a, b = "ABC"[who], "ABC"[wanted]
+    asked = (
+        f"Three words have the vectors {told}. At first each vector is query, key and value of its word. Which scores "
+        f"has {a}, and which word does it find? Then {a} gets a query of its own: give one whose score with {b} is at "
+        "least 2 larger than its other two scores. What is a value good for that is not the key?"
+    )
+    key_text = (
+        f"{format_list(alike[who])} for A, B and C (1 point): {a} finds itself (1). For instance "
+        f"{tuple(map(int, query))}, whose scores are {format_list(words @ query)} (1). By its key a word is found, by "
+        "its value it gives, and what it is to give need not be what it is found by (1)."
+    )
+    given = dict(words=words, who=who, wanted=wanted)
+    return Question("Three vectors", 4, 6, asked, key_text, given, {"scores": alike[who], "query": query})
+
+
+def a_map(rng):
+    """Weights in tenths, one of them hidden; what a column says and what a row says differ."""
+    while True:
+        tenths = rng.multinomial(7, [1 / 3] * 3, size=3) + 1  # (3, 3), rows sum to 10
+        values, more = np.array(distinct(rng, 1, 9, 3)) * 10, int(rng.integers(2, 6)) * 10
+        row, hidden, grows = map(int, rng.integers(3, size=3))
+        moved, turned = tenths[:, grows] * more // 10, tenths[grows] * more // 10
+        if len(set(tenths[row])) == len(set(moved)) == 3 and (moved != turned).any():
+            break
+    output = tenths[row] @ values / 10
+    cells = [[f"{w / 10:g}" for w in line] for line in tenths]
+    cells[row][hidden] = "?"
+    drawn = table(["queries, keys", *"ABC"], [[name, *line] for name, line in zip("ABC", cells, strict=True)])
+    asked = (
+        f"The weights of three words, a row for each query:\n\n{drawn}\n\nThe values are "
+        f"{', '.join(map(str, values))}. Which weight is hidden? What is the output of {'ABC'[row]}? Then the value of "
+        f"{'ABC'[grows]} alone grows by {more}: by how much does each of the three outputs grow?"
+    )
+    key_text = (
+        f"{tenths[row, hidden] / 10:g}, because a row sums to 1 (1 point); {output:g} (1); {format_list(moved)}, from "
+        f"the column of {'ABC'[grows]} (2). {format_list(turned)}, from its row, is `weights_transposed`: 0 of the 2."
+    )
+    given = dict(tenths=tenths, values=values, row=row, hidden=hidden, grows=grows, more=more)
+    return Question("A map", 4, 5, asked, key_text, given, {"output": output, "moved": moved})
+
+
 def shapes(rng):
     while True:
         batch, heads, n_q, n_k = distinct(rng, 2, 9, 4)
@@ -100,9 +159,9 @@ def shapes(rng):
     trace = al.attention_trace(q, k, k)
     answers = [q.shape, trace.scores.shape, trace.output.shape, al.merge_heads(trace.output).shape]
     asked = (
-        f"A batch of {batch} texts, a layer with {heads} heads, tokens of {width} features. {n_q} queries come from "
-        f"one text, {n_k} keys and values from another. Which shapes have the split queries, the scores, the output "
-        "of the heads, and the output of the layer?"
+        f"A batch of {batch} texts, a layer with {heads} heads, tokens of {width} features. Each text has {n_q} "
+        f"queries and {n_k} keys with their values. Which shapes have the split queries, the scores, the output "
+        "of the heads, and the heads when they are merged?"
     )
     key_text = (
         f"{', '.join(map(str, answers))}. One point each. Scores of shape {(batch, heads, n_k, n_q)} are "
@@ -159,46 +218,32 @@ def dead_row(rng):
     return Question("A row without a key", 4, 5, asked, key, dict(values=values, zeros=zeros), {"uniform": uniform})
 
 
+# What a function has in place of three right lines, its words, and one look at the weights that shows it.
+LINES = ["scaled = Q @ K.T / np.sqrt(K.shape[1])", "e = np.exp(scaled)", "weights = e / e.sum(axis=1, keepdims=True)"]
 BUGS = {
     "scale_by_n": (
-        """def attention(query, key, value):
-    scores = query @ np.swapaxes(key, -1, -2) / key.shape[-2] ** 0.5
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True) @ value""",
+        ["scaled = Q @ K.T / np.sqrt(K.shape[0])", *LINES[1:]],
         "The scores are divided by the root of the number of keys",
         "Give every key twice: the weights of the two copies do not add up to what one had",
     ),
     "double_softmax": (
-        """def attention(query, key, value):
-    scores = query @ np.swapaxes(key, -1, -2) / key.shape[-1] ** 0.5
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    e = np.exp(e / e.sum(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True) @ value""",
+        [*LINES, "e = np.exp(weights)", LINES[2]],
         "A softmax is taken of what is a softmax already",
         "However far apart the scores of two keys lie, neither weight falls below 0.26",
     ),
     "softmax_over_queries": (
-        """def attention(query, key, value):
-    scores = query @ np.swapaxes(key, -1, -2) / key.shape[-1] ** 0.5
-    e = np.exp(scores - scores.max(axis=-2, keepdims=True))
-    return e / e.sum(axis=-2, keepdims=True) @ value""",
+        [*LINES[:2], "weights = e / e.sum(axis=0, keepdims=True)"],
         "The softmax runs over the queries",
         "The rows do not sum to 1, the columns do",
     ),
     "softmax_over_everything": (
-        """def attention(query, key, value):
-    scores = query @ np.swapaxes(key, -1, -2) / key.shape[-1] ** 0.5
-    e = np.exp(scores - scores.max())
-    return e / e.sum() @ value""",
+        [*LINES[:2], "weights = e / e.sum()"],
         "One softmax runs over all scores together",
         "The rows do not sum to 1, the whole map does",
     ),
-    "exp_not_divided": (
-        """def attention(query, key, value):
-    scores = query @ np.swapaxes(key, -1, -2) / key.shape[-1] ** 0.5
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.max(axis=-1, keepdims=True) @ value""",
-        "Each row is divided by its largest exponential, which is 1, and not by their sum",
+    "divided_by_largest": (
+        [*LINES[:2], "weights = e / e.max(axis=1, keepdims=True)"],
+        "Each row is divided by its largest number, and not by its sum",
         "The largest weight of every row is 1, and the rows sum to more",
     ),
 }
@@ -206,43 +251,48 @@ BUGS = {
 
 def wrong_code(rng):
     bug = one_of(rng, *BUGS)
-    code, name, look = BUGS[bug]
+    lines, name, look = BUGS[bug]
+    code = "\n    ".join(["def attention(Q, K, V):  # of one text", *lines, "return weights @ V"])
     asked = f"```python\n{code}\n```\n\nName the mistake, and one look at the weights that shows it."
     key = f"{name} (`{bug}`): two points. {look}: two points."
     return Question("What is wrong here?", 4, 5, asked, key, dict(code=code), {"bug": bug})
 
 
-SPLITS = {
-    "split_without_transpose": "x.reshape(b, num_heads, n, d // num_heads)",
-    "heads_interleaved": "x.reshape(b, n, d // num_heads, num_heads).transpose(0, 3, 1, 2)",
+# What splits the features of a text (n, d), or merges its heads (num_heads, n, d_k), and is wrong; and the mistake.
+CUTS = [
+    ("split", "heads_interleaved", "x.reshape(n, d // num_heads, num_heads).transpose(2, 0, 1)"),
+    ("split", "split_without_transpose", "x.reshape(num_heads, n, d // num_heads)"),
+    ("split", "rearranged", "x.T.reshape(num_heads, n, d // num_heads)"),
+    ("merge", "merge_without_transpose", "x.reshape(n, num_heads * d_k)"),
+    ("merge", "heads_interleaved", "x.transpose(1, 2, 0).reshape(n, num_heads * d_k)"),
+]
+HEADS = {
+    "split": "def split_heads(x, num_heads):\n    n, d = x.shape\n    return ",
+    "merge": "def merge_heads(x):\n    num_heads, n, d_k = x.shape\n    return ",
 }
-MENDED = "x.reshape(b, n, num_heads, d // num_heads).swapaxes(1, 2)"
+MENDED = {
+    "split": "x.reshape(n, num_heads, d // num_heads).swapaxes(0, 1)",
+    "merge": "x.swapaxes(0, 1).reshape(n, num_heads * d_k)",
+}
 
 
-def wrong_split(rng):
-    bug = one_of(rng, *SPLITS)
+def wrong_cut(rng):
+    kind, bug, text = one_of(rng, *CUTS)
     heads, d_k, n = int(rng.integers(2, 4)), int(rng.integers(2, 5)), int(rng.integers(3, 6))
-    x = np.arange(n * heads * d_k).reshape(1, n, heads * d_k)
-    names = {"x": x, "b": 1, "n": n, "d": heads * d_k, "num_heads": heads}
-    wrong, right = (eval(text, dict(names))[0, 0, 1] for text in (SPLITS[bug], MENDED))
-    code = f"def split_heads(x, num_heads):\n    b, n, d = x.shape\n    return {SPLITS[bug]}"
+    d, splits = heads * d_k, kind == "split"
+    x = np.arange(n * d).reshape((n, d) if splits else (heads, n, d_k))
+    names = {"x": x, "n": n, "d": d, "num_heads": heads, "d_k": d_k}
+    wrong, right = (eval(one, dict(names))[(0, 1) if splits else 1] for one in (text, MENDED[kind]))
+    code = HEADS[kind] + text
+    what = f"one text of {n} tokens with {d} features" if splits else f"{heads} heads of {n} tokens with {d_k} features"
     asked = (
-        f"```python\n{code}\n```\n\nThe shape is right. Let x be one text of {n} tokens with {heads * d_k} "
-        f"features, whose "
-        f"numbers are 0, 1, 2, ... in order, and {heads} heads. What stands in the second row of the first head, "
-        f"what should "
-        "stand there, and how is the function mended?"
+        f"```python\n{code}\n```\n\nThe shape is right. Let x be {what}, whose numbers are 0, 1, 2, ... in order"
+        f"{f', and {heads} heads' * splits}. What stands in the second row{' of the first head' * splits}, what should "
+        "stand there, and which two steps put it right? Write code, or the shape after each step."
     )
-    key = f"{format_list(wrong)} (1 point); {format_list(right)} (1); `{MENDED}` (2). The mistake is `{bug}`."
-    return Question(
-        "It runs, and is wrong",
-        4,
-        6,
-        asked,
-        key,
-        dict(code=code, x=x, heads=heads),
-        {"bug": bug, "wrong": wrong, "right": right},
-    )
+    key = f"{format_list(wrong)} (1 point); {format_list(right)} (1); `{MENDED[kind]}` (2). The mistake is `{bug}`."
+    given = dict(code=code, x=x, heads=heads, kind=kind)
+    return Question("It runs, and is wrong", 4, 6, asked, key, given, {"bug": bug, "wrong": wrong, "right": right})
 
 
 def why_divide(rng):
@@ -250,13 +300,14 @@ def why_divide(rng):
     root = int(d_k**0.5)
     asked = (
         f"Queries and keys have {d_k} entries each, all independent, with mean 0 and variance 1. What is the "
-        "standard deviation of a score before the division? What happens to the weights without it, and to the "
-        "gradient?"
+        "standard deviation of a score before the division? What becomes of the weights without it, and why can "
+        "training hardly correct them?"
     )
     key = (
         f"{root}, because {d_k} variances of 1 add up: two points. The softmax is close to 1 for the largest score "
-        f"and to 0 for the others, and there the gradient on the scores is close to 0: two points. The answer {d_k} "
-        "shows that standard deviation and variance were confused: one point of the first two."
+        "and to 0 for the others (1 point), and there a weight hardly moves when its score does: the slope, or the "
+        f"gradient, is close to 0 (1). The answer {d_k} shows that standard deviation and variance were confused: one "
+        "point of the first two."
     )
     return Question("Why divide?", 4, 5, asked, key, dict(d_k=d_k), {"root": root})
 
@@ -294,12 +345,13 @@ def chunk(rng):
         for name, wrong in masks.items()
     ]
     asked = (
-        f"{past} tokens are in the cache, and {new} new ones come at once. Draw the causal mask, a row for each query."
+        f"A text has {past + new} tokens. Only its last {new} have queries; all {past + new} have keys. Draw the "
+        "causal mask, a row for each query."
     )
     drawn = "\n".join(" ".join(map(str, row)) for row in mask.astype(int))
     key = f"```text\n{drawn}\n```\n\n" + table(["mask", "shows", "points"], [["as above", "", "4"], *rows])
     return Question(
-        "New queries behind a cache", 4, 5, asked, key, dict(past=past, new=new), {"mask": mask, "wrong": masks}
+        "The last tokens ask alone", 4, 5, asked, key, dict(past=past, new=new), {"mask": mask, "wrong": masks}
     )
 
 
@@ -360,19 +412,61 @@ def hides(rng):
     )
 
 
-QUESTIONS = (by_hand, shapes, two_masks, dead_row, wrong_code, wrong_split, why_divide, cache, chunk, hides)
+# Each with the headings that it rests on, by notebook. An exam for a plan asks what the plan holds, and nothing else.
+SCORES, SOFTMAX = "Step 3 · Scores: one query against every key", "Step 4 · Softmax: from scores to weights"
+OUTPUT, SPLIT = "Step 5 · The output: a weighted sum of values", "2 · Split and merge"
+CAUSAL, PADDING = "2 · The causal mask", "4 · The padding mask"
+LINES_AND_TEST = ["Four lines", "Would a test notice your mistake?"]
+QUESTIONS = {
+    by_hand: {"by_hand": [SCORES, SOFTMAX, OUTPUT, r"Step 6 · Dividing by $\sqrt{d_k}$"]},
+    likeness: {"by_hand": ["Where likeness fails", "Step 2 · One key, then all keys", SCORES]},
+    a_map: {"by_hand": [SOFTMAX, OUTPUT]},
+    why_divide: {"scaling": ["1 · How large is a score?", "2 · What softmax makes of large scores"]},
+    wrong_code: {"vectorized": LINES_AND_TEST},
+    hides: {"vectorized": LINES_AND_TEST},
+    two_masks: {"masks": [CAUSAL, PADDING]},
+    dead_row: {"masks": [CAUSAL, "6 · A row that may look nowhere"]},
+    chunk: {"masks": [CAUSAL, "When the last words ask alone"]},
+    shapes: {"masks": [PADDING], "multi_head": [SPLIT]},
+    wrong_cut: {"multi_head": [SPLIT, "Break it · Straight to the shape"]},
+    cache: {"one_token_at_a_time": ["4 · Keep the keys and values"]},
+}
 
 
-def variant(word):
-    """Return the questions of a word; none is one of the public example."""
+def everything(notebook, heading):
+    return True
+
+
+def of_plan(name):
+    """Return a function of (notebook, heading): does a plan of TEACHING.md hold it?"""
+    steps = plans.plan_of(plans.GUIDE.read_text("utf-8"), name).steps
+    held = {(step.number, heading) for step in steps for heading in step.headings}
+    return lambda notebook, heading: (NUMBERS[notebook], heading) in held
+
+
+def up_to(last):
+    """Return the same for all notebooks up to one, which is given by its name or its number."""
+    last = NUMBERS.get(last, last)
+    if last not in NUMBERS.values():
+        sys.exit(f"no notebook is called {last!r}. Fix: its number, such as 03, or one of {', '.join(NUMBERS)}")
+    return lambda notebook, heading: NUMBERS[notebook] <= last
+
+
+def variant(word, holds=everything):
+    """Return the questions of a word of which all headings are held; none is one of the public example, or its code."""
     questions = _draw_questions(word)
     if word != EXAMPLE:
         for i, public in enumerate(_draw_questions(EXAMPLE)):
             again = 0
-            while questions[i].asked == public.asked:
+            while text_of(questions[i]) == text_of(public):
                 again += 1
                 questions[i] = _draw_questions(f"{word} {again}")[i]
-    return questions
+    rests = [[(notebook, heading) for notebook in found for heading in found[notebook]] for found in QUESTIONS.values()]
+    return [q for q, needed in zip(questions, rests, strict=True) if all(holds(*one) for one in needed)]
+
+
+def text_of(question):
+    return question.given.get("code", question.asked)
 
 
 def _draw_questions(word):
@@ -403,13 +497,27 @@ def key(word, questions):
     return "\n".join([*lines, ""])
 
 
+def parse_arguments(usage):
+    """Return the word of the command line, or None, and its questions."""
+    parser = argparse.ArgumentParser(usage=usage)
+    parser.add_argument("word", nargs="?")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--plan", type=of_plan, dest="holds", default=everything)
+    some.add_argument("--upto", type=up_to, dest="holds", default=everything)
+    given = parser.parse_args()
+    if (given.word is None and given.holds is not everything) or not re.fullmatch(r"[\w-]+", given.word or EXAMPLE):
+        parser.error("a word of letters and digits comes first")
+    questions = variant(given.word or EXAMPLE, given.holds)
+    if not questions:
+        sys.exit("no question rests on so little. Fix: --upto by_hand, or a later notebook")
+    return given.word, questions
+
+
 def main():
-    given = sys.argv[1:]
-    if len(given) > 1 or not all(re.fullmatch(r"[\w-]+", word) for word in given):
-        sys.exit(__doc__)
-    word, folder = (given[0], ROOT / "_exam") if given else (EXAMPLE, FOLDER)
+    word, questions = parse_arguments(__doc__)
+    folder = ROOT / "_exam" if word else FOLDER
+    word = word or EXAMPLE
     folder.mkdir(exist_ok=True)
-    questions = variant(word)
     for name, page in ((word, exam), (f"{word}_key", key)):
         path = folder / f"{name}.md"
         path.write_text(page(word, questions), encoding="utf-8", newline="\n")

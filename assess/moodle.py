@@ -1,14 +1,14 @@
 """Write the votes, the test before and after, and an exam as questions for Moodle, in its XML format.
 
-python -m assess.moodle          _moodle/votes.xml, inventory_A.xml, inventory_B.xml
-python -m assess.moodle WORD     and exam_WORD.xml: the variant of assess/exam.py
+python -m assess.moodle                   _moodle/votes.xml, inventory_A.xml, inventory_B.xml
+python -m assess.moodle WORD              and exam_WORD.xml: the variant of assess/exam.py
+python -m assess.moodle WORD --plan 90    the same for a plan, or up to a notebook by --upto
 
 The format: docs.moodle.org, "Moodle XML format". A choice of letters gives one point or none; its feedback is the reply
 that the notebooks give to that letter.
 """
 
 import re
-import sys
 import xml.etree.ElementTree as ET
 
 from attncourse import PREDICTIONS
@@ -73,9 +73,9 @@ def form(name):
     return quiz
 
 
-def essays(word):
+def essays(questions):
     quiz = ET.Element("quiz")
-    for i, q in enumerate(exam.variant(word), 1):
+    for i, q in enumerate(questions, 1):
         made = question(quiz, "essay", f"{i:02} {q.title}", q.asked)
         ET.SubElement(made, "defaultgrade").text = str(q.points)
         element(made, "graderinfo", as_html(q.key), format="html")
@@ -83,10 +83,9 @@ def essays(word):
 
 
 def main():
-    if len(sys.argv) > 2:
-        sys.exit(__doc__)
+    word, questions = exam.parse_arguments(__doc__)
     banks = {"votes": votes(), "inventory_A": form("A"), "inventory_B": form("B")}
-    banks |= {f"exam_{word}": essays(word) for word in sys.argv[1:]}
+    banks |= {f"exam_{word}": essays(questions)} if word else {}
     folder = ROOT / "_moodle"
     folder.mkdir(exist_ok=True)
     for name, quiz in banks.items():

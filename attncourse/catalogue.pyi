@@ -108,6 +108,7 @@ class Predict:
     score_std: Question
     raised_by_a_tenth: Question
     divided_by_d_k: Question
+    small_start: Question
     equal_weights: Question
     square_weight: Question
     sum_of_weights: Question

@@ -22,6 +22,7 @@ TRAINS = (
     "tests/test_letters.py::test_a_rate_may_depend_on_the_step",
     "tests/test_letters.py::test_what_is_stored_can_be_trained_again",
     "tests/test_neighbours.py",
+    "tests/test_seeds.py::test_without_a_division_a_head_learns_late_and_with_a_small_start_early",
     "tests/test_seeds.py::test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else",
     "tests/test_statements.py::test_adam_moves_a_number_whose_gradient_has_become_0",
     "tests/test_statements.py::test_dropout_tells_copied_heads_apart_and_no_gradient_does",
@@ -32,7 +33,15 @@ TRAINS = (
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
     *(
         f"notebooks/{find_notebook(lesson).built.name}"
-        for lesson in ("pytorch_module", "model_of_your_own", "bug_clinic", "train_and_look", "todays_head", "casebook")
+        for lesson in (
+            "scaling",
+            "pytorch_module",
+            "model_of_your_own",
+            "bug_clinic",
+            "train_and_look",
+            "todays_head",
+            "casebook",
+        )
     ),
 )
 

@@ -122,7 +122,7 @@ def test_the_catalogue_has_the_lessons_of_the_series():
         "output_of_she": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
         "one_factor_counted scores_of_the_crowd root_of_d_k_left_out",
-        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
+        "entropy": "zero_times_log_zero another_logarithm minus_forgotten entropy_over_queries exponential_of_entropy",
         "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
         "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_looks_across query_too_short",
     }.items(),

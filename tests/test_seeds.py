@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import attnlib as al
 from attncourse.convoy import convoy
-from attnlib import live, masks
+from attnlib import live, masks, svg
 from attnlib.torch_layers import KVCache, MultiHeadAttention
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
@@ -802,15 +802,39 @@ def test_every_chunking_is_equal_in_double_precision():
 
 def test_from_which_d_k_the_division_matters():
     """The answer of lesson scaling: the typical slope without it is half at the one d_k and a tenth at the other."""
-    table = re.search(
-        r"d_k = 3 d_k = 8 d_k = 16 d_k = 32 d_k = 64 d_k = 128 ((?:[\d.]+ ){27}[\d.]+)", printed("scaling")
-    )[1]
-    rows = np.array(table.split(), dtype=float).reshape(4, 7)
-    assert rows[3, 0] == 1000 and rows[3, 4] > 0.6 and abs(rows[3, 5] - 0.5) < 0.1
-    for (n, *shares), half, tenth in zip(rows[:3], (8, 16, 32), (32, 64, 128), strict=True):
-        share = dict(zip((3, 8, 16, 32, 64, 128), shares, strict=True))
-        assert abs(share[half] - 0.5) < 0.04 and 0.07 < share[tenth] < 0.12, n
-        assert share[3] > 0.8, n
+    names = {"np": np, "al": al, "svg": svg}
+    for cell in code_between("scaling", "## 4 · Where", "**The answer.**")[:-1]:
+        exec(cell, names)
+    shares = names["slope_left"]
+    assert shares(1000)[64] > 0.4 and abs(shares(1000)[64] - 0.5) < 0.1
+    for n, half, tenth in ((3, 8, 32), (10, 16, 64), (100, 32, 128)):
+        share = shares(n)
+        assert abs(share[half] - 0.5) < 0.04 and 0.07 < share[tenth] < 0.12 and share[3] > 0.8, n
+
+
+def three_heads():
+    """Return the names of lesson scaling's section 5, of which nothing has been trained yet."""
+    names = {"np": np, "al": al}
+    for cell in code_between("scaling", "## 5 · Three", "Head 2 starts"):
+        if "def " in cell or cell.startswith("HEADS"):
+            exec(cell.split("RATES")[0], names)
+    return names["train"], [names["HEADS"][name] for name in ("1: divided", "2: not divided", "3: small W_Q")]
+
+
+def test_without_a_division_a_head_learns_late_and_with_a_small_start_early():
+    """As lesson scaling has it at the rate 0.003, with other seeds: W_Q, W_K and memories."""
+    train, heads = three_heads()
+    found = np.array([[train(*head, 0.003, seed)[-1] for seed in range(3, 8)] for head in heads])
+    assert found[0].min() > 0.9 and found[1].max() < 0.9 and found[2].min() > 0.97
+    at_high_rate = np.array([[train(*head, 0.03, seed)[-1] for seed in range(3, 6)] for head in heads])
+    assert at_high_rate[0].min() > 0.95 > at_high_rate[2].mean() and at_high_rate[1].max() < at_high_rate[0].min()
+
+
+def test_the_third_head_is_the_first_with_longer_steps_of_its_queries():
+    """Lesson scaling: with steps of W_Q 8 times shorter it learns what the divided head learns, step by step."""
+    train, (divided, _, small) = three_heads()
+    shorter = np.array([1 / 8, 1])[:, None, None]  # of W_Q, of W_K
+    np.testing.assert_allclose(train(*small, 0.003 * shorter, 0), train(*divided, 0.003, 0), atol=1e-3)
 
 
 def test_to_both_ends_run_the_queries_of_the_first_picture():

@@ -159,6 +159,17 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
         assert f"\n*{number} {task.title}*\n" in text
 
 
+def test_each_goal_is_shown_by_an_exercise_or_a_question_of_its_notebook(number, notebook):
+    (goals,) = (entry.goals for entry in SERIES if entry.number == number)
+    sections = plans.sections(read_source(SOURCES[number]).cells)
+    asked = {title for title, cells in sections.items() if re.search(r"\*\*(Predict|Try)\.", str(cells))}
+    assert len({goal.sentence for goal in goals}) == 3
+    for sentence, shown_by in goals:
+        assert re.fullmatch(r"[A-Z][^.]*\.", sentence) and len(sentence.split()) <= 20, sentence
+        shows = {task.key for task in notebook.exercises.values()} | set(notebook.questions) | asked
+        assert shown_by and set(shown_by) <= shows, f"{sentence} {set(shown_by) - shows}"
+
+
 def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}

@@ -122,6 +122,17 @@ def ways_to_run(notebook, run, lab, model):
     return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n'
 
 
+def goals():
+    """Return the list of notebooks: what each asks, and what one can do afterwards."""
+    found = []
+    for notebook in SERIES:
+        found += [f"## {notebook.part}", ""] if notebook.part else []
+        link = f"[{notebook.number} · {notebook.title}]({notebook.built.name})"
+        question = notebook.question.replace("d_k", "$d_k$")
+        found += [f"**{link}.** {question}", "", *(f"- {goal.sentence}" for goal in notebook.goals), ""]
+    return "\n".join(found)
+
+
 def gather(folder, lab, model):
     """Put what Sphinx reads into a folder."""
     shutil.copytree(SOURCES, folder)
@@ -129,9 +140,10 @@ def gather(folder, lab, model):
         (folder / PAGES[file]).write_text(inward((ROOT / file).read_text("utf-8"), file), "utf-8")
     for notebook in SERIES:
         nbformat.write(page(notebook, lab, model), folder / notebook.built.name)
+    index = folder / "index.md"
+    text = replace_marked(index.read_text("utf-8"), "goals", goals())
+    index.write_text(replace_marked(text, "run", RUN) if lab else text, "utf-8")
     if lab:
-        index = folder / "index.md"
-        index.write_text(replace_marked(index.read_text("utf-8"), "run", RUN), "utf-8")
         guide = folder / PAGES["TEACHING.md"]
         guide.write_text(re.sub(r"\n\n", f"\n\n{DECKS}\n", guide.read_text("utf-8"), count=1), "utf-8")
     start = SERIES[0]

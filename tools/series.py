@@ -22,12 +22,20 @@ NOTEBOOKS = ROOT / "notebooks"
 OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 
 
+class Goal(NamedTuple):
+    """What a reader can do after a notebook, and what shows it: exercises, questions or headings, by name."""
+
+    sentence: str
+    shown_by: list
+
+
 class Notebook(NamedTuple):
     """One notebook; the fields are explained in notebooks/series.toml."""
 
     slug: str
     title: str
     question: str
+    goals: list
     torch: str
     browser: bool
     d_k: str
@@ -126,6 +134,8 @@ def read_series():
         sys.exit(f"notebooks/series.toml and ORDER in attncourse/lessons must name the same. Fix in one: {wrong}.")
     before = dict(zip(ORDER[1:], ORDER, strict=False)) | {ORDER[0]: ORDER[0]}
     usual = {"d_k": "random", "appendix": False, "part": "", "about": ""}
+    for one in told.values():
+        one["goals"] = [Goal(sentence, shown_by) for sentence, *shown_by in one["goals"]]
     return [Notebook(**usual | {"slug": slug, "after": before[slug]} | told[slug]) for slug in ORDER]
 
 

@@ -1,4 +1,4 @@
-"""Write the tables of TEACHING.md, what to reply to which mistake and how long a session takes, and docs/votes.md.
+"""Write the tables of TEACHING.md, goals, what to reply to which mistake, how long a session takes; and docs/votes.md.
 
 python -m tools.teaching
 
@@ -15,6 +15,8 @@ from attncourse import PREDICTIONS, RECALLS
 
 from .build_notebooks import read_source
 from .links import replace_marked
+from .numbering import exercises as exercises_of
+from .numbering import number
 from .report.notebooks import key
 from .series import OPTION, REPLIES, ROOT, SERIES, has_tag
 
@@ -101,11 +103,22 @@ def replies(exercises):
     return "".join(found)
 
 
+def goals(notebook, questions):
+    """Return what one can do after a notebook, each with its exercises, else with the headings of its questions."""
+    found = ["\n*Afterwards students can*\n\n"]
+    for sentence, shown_by in notebook.goals:
+        numbers = [number(name) for name in shown_by if name in exercises_of(notebook.slug)]
+        shown = ", ".join(numbers) or ", ".join(f"**{questions.get(name, name)}**" for name in shown_by)
+        found.append(f"- {sentence[0].lower()}{sentence[1:-1]} ({shown})\n")
+    return "".join(found)
+
+
 def fill_tables(text):
     """Return the text of TEACHING.md with its tables as they should be."""
     for notebook in SERIES:
-        _, exercises = contents(notebook)
+        questions, exercises = contents(notebook)
         text = replace_marked(text, f"replies {notebook.number}", replies(exercises))
+        text = replace_marked(text, f"goals {notebook.number}", goals(notebook, questions))
         text = with_minutes(text, notebook)
     return text
 

@@ -2,7 +2,7 @@
 # # [[scaling]] · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
-# matter? *20 minutes.*
+# matter? *25 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is one of 40 random
 # queries; those beyond the picture stand at its edge. The *slope* is how fast the weight moves when the score does. **Try.** Move
@@ -13,8 +13,10 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, predict
-from attnlib import live, plot
+from attnlib import live, plot, svg
+from attnlib.colours import KEY, QUERY
 from attnlib.examples import SENTENCE
+from attnlib.live.controls import choice
 
 flat = live.saturation(d_k=(3, 1024))
 flat
@@ -22,7 +24,7 @@ flat
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In the first, without the division, and to both ends. The curve is flat there: a score can change, and its weight hardly does.
+# In the first, to both ends. The curve is flat there: a score can change, and its weight hardly does.
 #
 # </details>
 
@@ -56,7 +58,7 @@ predict.before_scaling(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · How large is a score?
 #
-# In *Anna saw Ben; she*, $d_k$ is 3. Here is her row without the division and with it.
+# In *Anna saw Ben; she*, $d_k$ is 3. Her row without the division, and with it:
 
 # %%
 Q, K, V = SENTENCE.project()
@@ -66,11 +68,11 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times: three features show little. So now queries and keys are random, as in an untrained head.
+# She finds Anna both times: three features show little. Now let all entries of queries and keys be independent random numbers of mean 0
+# and variance 1, as in an untrained head.
 #
-# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries be independent random numbers with mean 0
-# and variance 1. Then each product moves the score by about 1, up or down. The standard deviation says how far from 0 it
-# typically ends. **Predict.** What is it at $d_k = 64$?
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Each moves it by about 1, up or down. The standard deviation
+# says how far from 0 it typically ends. **Predict.** What is it at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
@@ -130,7 +132,7 @@ verdict
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
 #
-# **Try.** Move *features $d_k$*. The points are the scores of the framed query, the bars are its weights.
+# **Try.** Move *features $d_k$*. The points are the scores of the framed query, the bars its weights.
 
 # %%
 spread = live.scores(d_k=(4, 256))
@@ -164,8 +166,8 @@ verdict
 # %% [markdown]
 # ## 2 · What softmax makes of large scores
 #
-# Take two keys at $d_k = 64$: in nearly half of all cases their scores lie more than 8 apart, and 8 points of score make $e^8 = 2981$
-# times the weight. Take ten keys: the best one gets 0.87 on average. Such a row is **sharp**. A row in which all keys get about
+# At $d_k = 64$, two scores lie more than 8 apart in nearly half of all cases, and 8 points of score make $e^8 = 2981$
+# times the weight. Of ten keys the best one gets 0.87 on average. Such a row is **sharp**. A row in which all keys get about
 # the same is **pale**.
 #
 # To compare rows, we count the keys that are **in play**. If ten keys share equally, ten are in play. If one key has
@@ -231,7 +233,7 @@ verdict
 
 # %% [markdown] tags=["predict"]
 # Is a sharp row bad? A trained head may be sharp: it knows where to look. In a fresh head chance has picked the key, and
-# training must be able to pick another. Training asks: if this score were a little larger, how much would its weight move?
+# training must be able to pick another. It asks: if a score were a little larger, how much would its weight move?
 #
 # **Predict.** One key of two is 8 ahead. Raise its score by 0.1. How much does its weight grow?
 #
@@ -258,14 +260,13 @@ predict.raised_by_a_tenth(guess_raised)
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
 # In the first picture it is the gray area, gone at both ends. What training carries back from the error is called a
-# **gradient**. Where every slope is near 0, hardly any reaches the scores, even if the key that won is the wrong one.
+# **gradient**. Where every slope is near 0, hardly any reaches the scores.
 # [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspected that, and therefore divided.
 #
 # ## 3 · What the division takes away
 #
-# Why do many features make a row sharp? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
-# query makes a sharper row. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
-# is the path of the output.
+# A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer query makes a sharper row. **Try.** Here are
+# two features. Keep the angle and move the length. The dotted curve is the path of the output.
 
 # %% tags=["slide"] says="The division removes"
 in_the_plane = live.plane()
@@ -273,16 +274,7 @@ in_the_plane
 
 # %% [markdown]
 # A score is the length of the query times how far the key reaches along it. Random keys reach about 1 either way, so the scores
-# spread by the length of the query. The division removes the typical length, $\sqrt{d_k}$.
-
-# %% [markdown]
-# <details><summary><b>Must the division stand at the scores?</b></summary>
-#
-# Some programs divide the query instead, or query and key by the root of the root. The scores are the same (*Appendix*;
-# [both were reported as bugs](../REFERENCES.md#scale-elsewhere)). One [program](../REFERENCES.md#threads) forgot it in one of its
-# paths.
-#
-# </details>
+# spread by the query's length. The division removes the typical length, $\sqrt{d_k}$.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[scores_in_range]] · Scores that stay in range
@@ -322,8 +314,8 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Divide by $d_k$
 #
-# If dividing is good, is dividing by $d_k$ itself better? (A divisor of scores is a *temperature*, [Hinton et al.
-# 2015](../REFERENCES.md#hinton-2015).) **Predict.** At $d_k = 64$, how many of ten keys stay in play?
+# Is dividing by $d_k$ itself better? (A divisor of scores is a *temperature*, [Hinton et al. 2015](../REFERENCES.md#hinton-2015).)
+# **Predict.** At $d_k = 64$, how many of ten keys stay in play?
 #
 # - **a** about 1.5
 # - **b** about 7
@@ -340,9 +332,8 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
-# Too sharp, right, too pale. A pale row keeps its slope, but its output is nearly the plain average of the values.
-#
-# Here are both knobs. **Try.** Set *features $d_k$* to 1024 and the divisor to 1: one key takes all. Which divisor brings the row back?
+# Too sharp, right, too pale. A pale row keeps its slope, but its output is nearly the plain average of the values. **Try.** Set *features
+# $d_k$* to 1024 and the divisor to 1: one key takes all. Which divisor brings the row back?
 
 # %% jupyter={"source_hidden": true}
 RANDOM = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 queries, 8 keys
@@ -361,15 +352,15 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# 1024, too. Where both sliders say the same number, the scores spread by about 1.
+# 1024, too: then the scores spread by about 1.
 #
 # </details>
 
 # %% [markdown]
 # ## 4 · Where does it start to matter?
 #
-# Take random queries. What share of the typical slope is left without the division? *Typical* is the median over 2000 queries of
-# the mean slope over their keys.
+# What share of the typical slope is left without the division? (*Typical*: the median over 2000 random queries of the mean over
+# keys.) **Try.** Move *keys*. Do many keys need the division sooner, or later?
 
 
 # %% jupyter={"source_hidden": true}
@@ -380,35 +371,136 @@ def typical_slope(d_k, scale, n):
     return np.median((w * (1 - w)).mean(axis=-1))
 
 
-def slope_left(d_k, n):
-    return typical_slope(d_k, 1, n) / typical_slope(d_k, d_k**-0.5, n)
+# %% jupyter={"source_hidden": true}
+LABELS = {d: f"d_k = {d}" for d in (3, 8, 16, 32, 64, 128)}
 
 
-# %% tags=["slide"] says="The division keeps"
-d_ks = (3, 8, 16, 32, 64, 128)
-rows = [(n, *(f"{slope_left(d_k, n):.2f}" for d_k in d_ks)) for n in (3, 10, 100, 1000)]
-plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
+def slope_left(n):  # with n keys: {d_k: share}
+    return {d: typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in LABELS}
+
+
+def label(i, words):
+    return svg.text(52 * i + 66, 186, words, anchor="middle", math=True)
+
+
+# %% jupyter={"source_hidden": true} tags=["slide"] says="The division keeps"
+def draw_slopes(n):
+    left, words = np.array(list(slope_left(n).values())), list(LABELS.values())
+    title = "share of the slope that is left"
+    bars = svg.columns(left, 52, 130, words).replace("key d_k", "d_k")
+    drawn = [svg.text(40, 17, title, bold=True), *map(label, range(6), words)]
+    drawn += [f'<g transform="translate(40 34)">{bars}</g>']
+    told = "; ".join(f"{word}: {share:.2f}" for word, share in zip(words, left))
+    return svg.picture(356, 196, title, f"{n} keys. {told}", drawn), {
+        "left": left[None]
+    }
+
+
+live.LiveView({"keys": choice("keys", [3, 10, 100, 1000], 10)}, draw_slopes, hint="")
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach nearly all scores of a
-# fresh head. For random queries and keys of variance 1 and ten keys, the typical slope without it is down to half at $d_k = 16$ and
-# to a tenth at 64. With a thousand keys it is down to half at about 64. Real heads have $d_k$ = 32 to 256.
+# fresh head. For random entries of variance 1 and ten keys, the slope without it is down to half at $d_k = 16$ and to a tenth
+# at 64; for a thousand keys, to half at about 64. Real heads have $d_k$ = 32 to 256.
+
+# %% [markdown] tags=["predict"]
+# ## 5 · Three heads in training
 #
-# So can a head not learn without it? It may. At $d_k = 64$, the median gradient on the *scores* is more than ten times
-# smaller without the division. On the *query* it is as large as with it, and its mean three times as large, because a step of the
-# query moves such scores 8 times as far (*Appendix*). $W_Q$ could learn the divisor. The division sets where a head starts;
-# training can take it elsewhere. Gemma 4 divides by 1, after a norm of queries and keys
+# Can a head learn without the division? Given ten letters with a random number each, it must return the number of one, at
+# $d_k = 64$. $W_Q$ and $W_K$ learn from its error alone. Head 1 divides, and head 2 does not. Head 3 does not, either, but its $W_Q$
+# starts 8 times smaller. **Predict.** How does head 3 learn?
+#
+# - **a** like head 2: nothing divides its scores
+# - **b** at least as fast as head 1
+# - **c** more slowly than both: its queries are small
+
+# %%
+guess_third = None  # "a", "b" or "c"
+
+# %% jupyter={"source_hidden": true}
+LETTERS = np.random.default_rng(0).normal(size=(26, 32))  # a fixed vector for each
+
+
+def memories(r, b):  # b times ten letters with a number each, and which letter asks
+    letters = r.random((b, 26)).argsort(axis=1)[:, :10]  # all different
+    return LETTERS[letters], r.normal(size=(b, 10)), r.integers(10, size=b)
+
+
+def attend(W, scale, tokens, asks):
+    asking = tokens[np.arange(len(asks)), asks]  # (b, 32)
+    q, k = asking @ W[0], tokens @ W[1]  # (b, d_k), (b, 10, d_k)
+    return asking, q, k, al.softmax((k @ q[..., None])[..., 0] * scale)
+
+
+# %% jupyter={"source_hidden": true}
+NEW = memories(np.random.default_rng(99), 200)  # not trained on
+
+
+def gradient(W, scale, tokens, numbers, asks):  # of the squared error; chain rule only
+    asking, q, k, w = attend(W, scale, tokens, asks)
+    output = (w * numbers).sum(-1, keepdims=True)  # (b, 1)
+    error = output - numbers[np.arange(len(asks)), asks][:, None]
+    d_scores = 2 * error * w * (numbers - output) * scale / len(asks)  # (b, 10)
+    d_q = (d_scores[..., None] * k).sum(1)  # (b, d_k)
+    d_k = d_scores[..., None] * q[:, None]  # (b, 10, d_k)
+    return np.stack([asking.T @ d_q, np.tensordot(tokens, d_k, ([0, 1], [0, 1]))])
+
+
+# %% jupyter={"source_hidden": true}
+def train(scale, start, rate, seed, steps=100):  # by Adam: notebook [[pytorch_module]]
+    r, m, v, found = np.random.default_rng(seed), 0, 0, []
+    W = r.normal(size=(2, 32, 64)) / 32**0.5 * np.array([start, 1])[:, None, None]
+    for t in range(1, steps + 1):
+        g = gradient(W, scale, *memories(r, 32))
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        W -= rate * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        weights = attend(W, scale, NEW[0], NEW[2])[-1]  # (200, 10)
+        found.append(weights[np.arange(200), NEW[2]].mean())
+    return found  # the mean weight on the right letter, after each step
+
+
+# %%
+HEADS = {"1: divided": (1 / 8, 1), "2: not divided": (1, 1), "3: small W_Q": (1, 1 / 8)}
+RATES, SEEDS, learned = (0.001, 0.003, 0.01, 0.03), (0, 1, 2), {}
+for head in live.progress(HEADS, "training, some seconds"):
+    for rate in RATES:
+        learned[head, rate] = [train(*HEADS[head], rate, seed) for seed in SEEDS]
+
+# %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"] says="Head 2 starts"
+_, ax = plot.subplots(figsize=(3.5, 2.8))
+for head, colour in zip(HEADS, (KEY, "gray", QUERY)):
+    for seed, found in zip(SEEDS, learned[head, 0.003]):
+        _ = ax.plot(range(1, 101), found, color=colour, label=None if seed else head)
+_ = ax.set(
+    xlabel="step", ylim=(0, 1.02), title="weight on the right letter, rate 0.003"
+)
+_ = ax.legend()
+
+# %% tags=["nbval-ignore-output"]
+rows = [
+    [h, *("  ".join(f"{x[-1]:.2f}" for x in learned[h, r]) for r in RATES)]
+    for h in HEADS
+]
+plot.table(["after 100 steps", *(f"rate {r:g}" for r in RATES)], rows)
+
+# %%
+predict.small_start(guess_third)
+
+# %% [markdown]
+# Head 2 starts sharp, at keys that chance has picked. The typical gradient on its *scores* is more than ten times smaller (*Appendix*),
+# and at each rate it learns later. Head 3 starts with the very scores of head 1. They differ in one thing: a step of $W_Q$ moves
+# undivided scores 8 times as far. That helps, but not at the highest rate. The division sets where a head starts and how far its steps
+# lead. Both can be had otherwise: Gemma 4 divides by 1, after a norm of queries and keys
 # ([source](../REFERENCES.md#heads-of-models)).
 
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# In `spread`, set $d_k$ to 64 and go through the draws. In how many of them does the division change which key gets the largest
-# weight?
+# In `spread`, at $d_k = 64$, go through the draws. How often does the division change which key comes first?
 #
 # <details><summary>Answer</summary>
 #
-# In none: dividing keeps the order of the scores, and so does softmax.
+# Never: dividing keeps the order of the scores, and so does softmax.
 #
 # </details>
 #
@@ -419,6 +511,8 @@ plot.table(["keys", *(f"d_k = {d_k}" for d_k in d_ks)], rows)
 # ## Appendix: checks
 #
 # ### The division elsewhere
+#
+# Some programs divide in another place ([both were reported as bugs](../REFERENCES.md#scale-elsewhere)).
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -432,8 +526,7 @@ for name, other in (
 # %% [markdown]
 # ### From slope to gradient
 #
-# A random gradient arrives at each output. Softmax passes it on to the scores, and
-# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
+# A random gradient at each output, taken back through softmax to the scores and the query.
 
 
 # %%

@@ -21,6 +21,16 @@ def cosine(q, k):
     return (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
 
 
+def entropy_by_loop(weights):
+    n_q, n_k = weights.shape
+    entropies = np.zeros(n_q)
+    for i in range(n_q):
+        for j in range(n_k):
+            if weights[i, j] > 0:
+                entropies[i] -= weights[i, j] * np.log(weights[i, j])
+    return entropies
+
+
 RIGHT = {
     "variance_of_scores": [
         lambda q, k: np.var(q @ k.T),
@@ -53,7 +63,7 @@ WRONG = {
     },
     "entropy": {
         "zero_times_log_zero": [lambda w: -np.sum(w * np.log(w), axis=-1)],
-        "log2_instead_of_ln": [lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)],
+        "another_logarithm": [lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)],
     },
 }
 
@@ -70,7 +80,8 @@ LEARNERS = {
         "diagonal": ("matching_pairs_only", lambda q, k: np.diag(q @ k.T).var(), "may be"),
         "zip": ("matching_pairs_only", lambda q, k: np.var([a @ b for a, b in zip(q, k, strict=False)])),
         "the first query": (None, lambda q, k: np.var(q[0] @ k.T), "Tried on", "as if"),
-        "d_k, as theory has it": ("argument_ignored", lambda q, k: float(q.shape[-1]), "`query`"),
+        "d_k, as theory has it": ("variance_by_theory", lambda q, k: float(q.shape[-1]), "on average"),
+        "theory with both variances": ("variance_by_theory", lambda q, k: q.shape[1] * q.var() * k.var()),
     },
     "entropy": {
         "epsilon": ("nearly_right", lambda w: -(w * np.log(w + 1e-4)).sum(-1)),
@@ -85,7 +96,9 @@ LEARNERS = {
             lambda w: -np.where(w > 1e-3, w * np.log(np.where(w > 1e-3, w, 1)), 0).sum(-1),
             "below 0.001",
         ),
-        "log10": ("factor", lambda w: -(w * np.log10(np.where(w > 0, w, 1))).sum(-1), "0.4343 times"),
+        "log10": ("another_logarithm", lambda w: -(w * np.log10(np.where(w > 0, w, 1))).sum(-1), "0.43 times"),
+        "row by row": ("one_map_at_a_time", lambda w: np.array([-(r[r > 0] * np.log(r[r > 0])).sum() for r in w])),
+        "two sizes": ("one_map_at_a_time", entropy_by_loop, "more axes", "as if it returns"),
         "mean": ("entropy_divided", lambda w: -(w * np.log(np.where(w > 0, w, 1))).mean(-1), "by their number"),
         "from 0 to 1": (
             "entropy_divided",
@@ -104,6 +117,7 @@ LEARNERS = {
     },
     "uniform_divisor": {
         "a factor and the root": ("factor_and_root_forgotten", 12, "or a root"),
+        "an entry alone": ("features_not_added_up", 3**0.5),
         "a list": (None, [2.0], "without brackets", "shape"),
     },
     "scores_in_range": {

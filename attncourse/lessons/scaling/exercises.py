@@ -151,6 +151,7 @@ EXERCISES = (
             "multiplied_by_divisor": [0.5],
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
+            "features_not_added_up": [3**0.5, 3**-0.5, 3.0, 1 / 3, 9.0, 1 / 9],
         },
     ),
     Function(

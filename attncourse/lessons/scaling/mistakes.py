@@ -112,6 +112,17 @@ MISTAKES = (
         ),
     ),
     Mistake(
+        "variance_by_theory",
+        behaves_as_if="it gives the variance that random scores have on average: d_k, or d_k times both variances",
+        symptom="It holds for means of 0 and many draws. The variance of these scores differs from it by chance.",
+        hint="In which of your lines do the scores themselves stand?",
+        then="In the last one they should: how far do they spread about their mean?",
+        variants=(
+            {"variance": lambda s: float(s.q.shape[-1])},
+            {"variance": lambda s: s.q.shape[-1] * np.var(s.q) * np.var(s.k)},
+        ),
+    ),
+    Mistake(
         "zero_times_log_zero",
         behaves_as_if="it takes the logarithm of 0",
         symptom="A row with a weight of exactly 0 gives NaN: 0 times -inf.",
@@ -129,14 +140,14 @@ MISTAKES = (
         variants=(_entropy_by(lambda w: np.nan_to_num(-(w * _log(w)).sum(axis=-1))),),
     ),
     Mistake(
-        "log2_instead_of_ln",
-        behaves_as_if="it takes the logarithm to base 2",
-        symptom="Bits, not nats: every entropy is 1.44 times as large.",
+        "another_logarithm",
+        behaves_as_if="it takes the logarithm to base 2 or 10",
+        symptom="To base 2, in bits, every entropy is 1.44 times as large, and to base 10 it is 0.43 times as large.",
         hint="What should the entropy of ten equal weights be?",
         then="ln 10, which is 2.30. np.log is the natural logarithm.",
         variants=(
-            _entropy_by(lambda w: _surprise(w, log=np.log2)),
-            _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
+            *(_entropy_by(lambda w, log=log: _surprise(w, log=log)) for log in (np.log2, np.log10)),
+            *(_entropy_by(lambda w, log=log: -(w * log(w)).sum(axis=-1)) for log in (np.log2, np.log10)),
         ),
     ),
     Mistake(
@@ -188,6 +199,19 @@ MISTAKES = (
             # The same with the logarithm of 0: the shape is wrong first. Python's own sum adds up the first axis.
             *(_entropy_by(lambda w, axis=axis: -(w * _log(w)).sum(axis=axis)) for axis in (-2, None, 1, 0)),
         ),
+    ),
+    Mistake(
+        "one_map_at_a_time",
+        behaves_as_if="each entry along the first axis is the row of one query",
+        symptom="Right for one map. In a batch, these entries are maps: a loop over the first axis puts the rows of a "
+        "map together, or gets more axes than it expects.",
+        hint="weights has the shape (2, 4, 5). What does `for row in weights` run over?",
+        then="Over two maps. A sum over axis=-1 needs no loop, and leaves all axes in front as they are.",
+        variants=(
+            _entropy_by(lambda w: _surprise(w, axis=tuple(range(1, w.ndim)))),
+            _entropy_by(lambda w: _surprise(w.reshape(w.shape[:2]))),  # raises: a batch has three axes
+        ),
+        raises=True,
     ),
     Mistake(
         "exponential_of_entropy",
@@ -288,6 +312,13 @@ MISTAKES = (
         hint="What is the variance of one product of two such entries?",
         then="It is the product of both variances. Times d_k it is the variance of a score, and its root is the "
         "divisor.",
+    ),
+    Mistake(
+        "features_not_added_up",
+        behaves_as_if="it belongs to one entry or one product: nothing is added up",
+        symptom="An entry has the variance 1/3 and a product 1/9. A score is a sum of products.",
+        hint="How many products does a score add up, and what becomes of their variances?",
+        then="There are 36, one for each feature, and their variances add up.",
     ),
     Mistake(
         "multiplied_by_divisor",
