@@ -73,7 +73,7 @@ test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they 
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
 
-test-assess: setup-tests  ## The exam, the test before and after, and both for Moodle: assess/
+test-assess: setup-tests  ## The exam, the test before and after, both for Moodle, the scorer of assistants: assess/
 	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval assess
 
 NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
@@ -91,6 +91,7 @@ generated: setup-tests  ## Write again what is made from lessons and notebooks: 
 	@$(RUN) -m tools.checks
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
+	@$(RUN) -m assess.goals
 
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"

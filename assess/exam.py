@@ -110,7 +110,7 @@ def likeness(rng):
     asked = (
         f"Three words have the vectors {told}. At first each vector is query, key and value of its word. Which scores "
         f"has {a}, and which word does it find? Then {a} gets a query of its own: give one whose score with {b} is at "
-        "least 2 larger than its other two scores. What is a value good for that is not the key?"
+        "least 2 larger than its other two scores. Of what use is a value that differs from the key?"
     )
     key_text = (
         f"{format_list(alike[who])} for A, B and C (1 point): {a} finds itself (1). For instance "
@@ -260,11 +260,11 @@ def wrong_code(rng):
 
 # What splits the features of a text (n, d), or merges its heads (num_heads, n, d_k), and is wrong; and the mistake.
 CUTS = [
-    ("split", "heads_interleaved", "x.reshape(n, d // num_heads, num_heads).transpose(2, 0, 1)"),
-    ("split", "split_without_transpose", "x.reshape(num_heads, n, d // num_heads)"),
-    ("split", "rearranged", "x.T.reshape(num_heads, n, d // num_heads)"),
     ("merge", "merge_without_transpose", "x.reshape(n, num_heads * d_k)"),
     ("merge", "heads_interleaved", "x.transpose(1, 2, 0).reshape(n, num_heads * d_k)"),
+    ("split", "rearranged", "x.T.reshape(num_heads, n, d // num_heads)"),
+    ("split", "split_without_transpose", "x.reshape(num_heads, n, d // num_heads)"),
+    ("split", "heads_interleaved", "x.reshape(n, d // num_heads, num_heads).transpose(2, 0, 1)"),
 ]
 HEADS = {
     "split": "def split_heads(x, num_heads):\n    n, d = x.shape\n    return ",

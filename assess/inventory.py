@@ -64,7 +64,8 @@ def form(name):
     lines = [f"# Attention, form {name}", "", "Your code: ____________", ""]
     lines += [
         "Choose one letter for each question; leave out what you do not know. Tokens and features are counted from 1.",
-        "You may need $e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$, $e^6 = 403.4$.",
+        "You may need $e^{0.5} = 1.6$, $e^{0.75} = 2.1$, "
+        "$e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$, $e^6 = 403.4$.",
         "",
     ]
     for i, item in enumerate(ITEMS, 1):
@@ -84,7 +85,8 @@ def answers_page():
         "",
         "Written by `python -m assess.inventory forms`. Somebody who has this mistake and no other gives these letters",
         "in form A and in form B. Empty: right. A dash: an answer that the form does not offer. No mistake gets an",
-        "item right in which it matters, and no rule of thumb settles more than two: `assess/test_inventory.py`.",
+        "item right in which it matters, and no rule of thumb settles more than two, *word for word* no more than one:",
+        "`assess/test_inventory.py`.",
         "",
         "| mistake | " + " | ".join(str(i) for i in range(1, len(ITEMS) + 1)) + " |",
         "|---|" + "---|" * len(ITEMS),
@@ -194,6 +196,15 @@ def items(sheets):
         return right.mean(0), (x * y).mean(0) / np.sqrt((x**2).mean(0) * (y**2).mean(0))
 
 
+def correlation_text(r, n):
+    """Return a correlation among n people with its 95 % interval, by Fisher's z; below ten people it says nothing."""
+    if n < 10 or np.isnan(r):
+        return "-"
+    z, half = np.arctanh(np.clip(r, -0.999, 0.999)), 1.96 / np.sqrt(n - 3)
+    low, high = np.tanh([z - half, z + half])
+    return f"{r:+.2f} ({low:+.2f} to {high:+.2f})"
+
+
 def mistakes(sheets):
     """Return of each mistake (offered, chosen): in how many questions of these sheets it stood, and was taken.
 
@@ -252,15 +263,16 @@ def _of(sheets, **wanted):
 def _items_table(sheets):
     columns, wide = _columns(sheets), max(len(item["topic"]) for item in ITEMS) + 3
     head = "".join(f"{g + ' ' + when:>16}" for g, when in columns)
-    lines = [f"{'share of right answers':<{wide}}{'form':>5}{head}{'discrimination':>16}"]
+    lines = [f"{'share of right answers':<{wide}}{'form':>5}{head}{'discrimination':>26}"]
     for name in ("A", "B"):
-        apart = items(_of(sheets, form=name, when="before"))[1] if _of(sheets, form=name, when="before") else None
+        before = _of(sheets, form=name, when="before")
+        apart = items(before)[1] if before else np.full(len(ITEMS), np.nan)
         shares = [_of(sheets, group=g, when=when, form=name) for g, when in columns]
         shares = [items(some)[0] if some else np.full(len(ITEMS), np.nan) for some in shares]
         for i, item in enumerate(ITEMS):
             cells = "".join(f"{share[i]:>16.2f}" for share in shares)
-            said = np.nan if apart is None else apart[i]
-            lines.append(f"{f'{i + 1:>2} ' + item['topic']:<{wide}}{name:>5}{cells}{said:>16.2f}")
+            told = correlation_text(apart[i], len(before))
+            lines.append(f"{f'{i + 1:>2} ' + item['topic']:<{wide}}{name:>5}{cells}{told:>26}")
     return "\n".join(lines)
 
 
@@ -288,7 +300,7 @@ def main():
     if not 1 <= len(given) <= 2 or (len(given) == 2 and not any(NUMBERS[item["taught"]] == given[1] for item in ITEMS)):
         sys.exit(__doc__)
     if given == ["notebook"]:
-        return _write(FOLDER / "analysis.ipynb", notebook())
+        return write_page(FOLDER / "analysis.ipynb", notebook())
     if given != ["forms"]:
         try:
             print(class_report(parse_sheets(Path(given[0])), taught_until(given[1]) if given[1:] else ALL))
@@ -296,11 +308,11 @@ def main():
             sys.exit(f"inventory: {error}")
         return
     for name in ("A", "B"):
-        _write(FOLDER / f"form_{name}.md", form(name))
-    _write(FOLDER / "answers.md", answers_page())
+        write_page(FOLDER / f"form_{name}.md", form(name))
+    write_page(FOLDER / "answers.md", answers_page())
 
 
-def _write(path, text):
+def write_page(path, text):
     path.write_text(text, encoding="utf-8", newline="\n")
     print(path.relative_to(ROOT))
 

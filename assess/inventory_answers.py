@@ -24,17 +24,27 @@ def share(e):
     return e / e.sum()
 
 
-def roles(asks, looks_for, found_under, holds):
-    """All weight goes to the token that is found by what token `asks` looks for."""
-    i, values = asks - 1, np.array(holds, dtype=float)
-    answers = {
-        "right": values[found_under.index(looks_for[i])],
-        "swapped_query_key": values[looks_for.index(found_under[i])],
-        "query_met_others": values[looks_for.index(looks_for[i])],
-        "looks_at_itself": values[i],
-        "everybody_alike": values.mean(),
+def roles(n, token):
+    """Count the weights and the outputs that change when one token gets another value, by trying it."""
+    rng = np.random.default_rng(0)
+    q, k, v, new = rng.normal(size=(4, n, 3))
+    changed = np.where(np.arange(n)[:, None] == token - 1, new, v)
+
+    def count(call):
+        (before, was), (after, now) = call(v), call(changed)
+        return f"{(before != after).sum()}, {(was != now).any(axis=-1).sum()}"
+
+    def attend(q, k, v):
+        weights = al.softmax(q @ k.T)
+        return weights, weights @ v
+
+    return {
+        "right": count(lambda v: attend(q, k, v)),
+        "keys_for_values": count(lambda v: attend(q, k, k)),
+        "looks_at_itself": count(lambda v: (np.eye(n), v)),
+        "swapped_key_value": count(lambda v: attend(q, v, k)),
+        "swapped_query_value": count(lambda v: attend(v, k, q)),
     }
-    return {id: numbers(x) for id, x in answers.items()} | {"keys_for_values": None}
 
 
 def score(q1, k1, q2, k2):
@@ -89,64 +99,78 @@ def spread(d_k, deviation, wider):
     return {id: numbers(deviation * x) for id, x in answers.items()}
 
 
-def read_map(asks, weights):
+def read_map(token, weights):
+    """Tell whose output moves most with the value of a token."""
     weights = np.array(weights)
-    i = asks - 1
+    j = token - 1
     chosen = {
-        "right": weights[i].argmax(),
-        "weights_transposed": weights[:, i].argmax(),
-        "looks_at_itself": i,
-        "largest_of_all": weights.argmax() % weights.shape[1],
+        "right": weights[:, j].argmax(),
+        "weights_transposed": weights[j].argmax(),
+        "looks_at_itself": j,
+        "largest_of_all": weights.max(axis=1).argmax(),
     }
-    return {id: f"token {j + 1}" for id, j in chosen.items()} | {"everybody_alike": None}
+    return {id: f"token {i + 1}" for id, i in chosen.items()} | {"everybody_alike": None}
 
 
-def output(weights, keys, values):
+def doubled_keys(weights, values):
+    """Give the output of a query whose keys are doubled, from its weights before."""
     answers = {
-        "right": weights @ values,
-        "keys_for_values": weights @ keys,
+        "right": al.softmax(2 * np.log(weights)) @ values,
+        "no_exponential": weights @ values,
+        "doubled_throughout": 2 * weights @ values,
         "argmax_instead_of_softmax": values[weights.argmax()],
         "everybody_alike": values.mean(),
     }
-    return {id: numbers(x) for id, x in answers.items()}
+    return {id: numbers(x) for id, x in answers.items()} | {"keys_for_values": None}
 
 
-def causal(n, i):
-    row = al.causal_mask(n)[i - 1]
+def two_masks(last, n, i):
+    """Tell what a position attends to behind a causal mask, where the first ones are padding."""
+    text, row = np.arange(n) >= last, al.causal_mask(n)[i - 1]
     masks = {
-        "right": row,
-        "mask_inverted": ~row,
-        "mask_blocks_diagonal": np.tri(n, k=-1)[i - 1],
-        "mask_shows_the_next": np.tri(n, k=1)[i - 1],
+        "right": text & row,
+        "mask_blocks_diagonal": text & np.tri(n, k=-1, dtype=bool)[i - 1],
+        "mask_shows_the_next": text & np.tri(n, k=1, dtype=bool)[i - 1],
+        "one_mask_of_two": row,
+        "mask_inverted": ~(text & row),
     }
     return {id: tokens(mask) for id, mask in masks.items()} | {"mask_ignored": None}
 
 
-def weights_with_blocked_key(e):
-    """Give the weights where the third key is blocked."""
+def masked_output(e, values):
+    """Give the output of the second of three tokens behind a causal mask, from the exponentials of its scores."""
     mask, scores = np.array([True, True, False]), np.log(e)
-    answers = {
+    weights = {
         "right": al.softmax(np.where(mask, scores, -np.inf)),
         "mask_after_softmax": al.softmax(scores) * mask,
         "mask_multiplies_scores": al.softmax(scores * mask),
         "mask_ignored": al.softmax(scores),
+        "mask_shows_the_next": al.softmax(scores),
+        "mask_inverted": ~mask,
+        "mask_blocks_diagonal": [1, 0, 0],
+        "argmax_instead_of_softmax": [e[0] > e[1], e[1] > e[0], 0],
+        "everybody_alike": mask / 2,
     }
-    unlisted = {"mask_inverted": None, "argmax_instead_of_softmax": None, "everybody_alike": None}
-    return {id: numbers(x) for id, x in answers.items()} | unlisted
+    return {id: numbers(w @ values) for id, w in weights.items()} | {"keys_for_values": None}
 
 
-def of_head(embed_dim, heads):
+def of_head(embed_dim, heads, ahead):
+    """Tell how many times as much weight a key gets in a head whose dot product is so much larger."""
     d_k = embed_dim // heads
-    answers = {
+    divisors = {
         "right": d_k**0.5,
         "scale_by_embed_dim": embed_dim**0.5,
         "features_never_split": embed_dim**0.5,
         "scale_by_d_k": d_k,
         "scale_by_num_heads": heads**0.5,
         "block_as_wide_as_heads": heads**0.5,
+        "no_scale": 1,
+        "multiply_by_sqrt_d_k": d_k**-0.5,
     }
-    unlisted = {"no_scale": None, "multiply_by_sqrt_d_k": None}
-    return {id: numbers(x) for id, x in answers.items()} | unlisted
+    answers = {id: np.exp(ahead / divisor) for id, divisor in divisors.items()}
+    answers["powers_of_two"] = 2 ** (ahead / d_k**0.5)
+    unlisted = ("no_exponential", "exponents_added", "argmax_instead_of_softmax", "everybody_alike")
+    return {id: f"{x:.1f}" for id, x in answers.items()} | dict.fromkeys(unlisted)
 
 
 def first_head(d, heads):
@@ -163,14 +187,10 @@ def first_head(d, heads):
 A = np.array
 # The numbers of form A and of form B stand in the questions; a test looks for each of them there.
 COMPUTED = [
-    (
-        roles,
-        (1, ["red", "blue", "green"], ["blue", "green", "red"], [4, 7, 6]),
-        (2, ["red", "green", "blue"], ["green", "blue", "red"], [2, 9, 5]),
-    ),
+    (roles, (5, 2), (4, 3)),
     (score, ((1, 2), (0, 2), (2, 3), (1, 1)), ((2, 1), (1, 7), (1, 2), (3, 1))),
     (ratio, (4, 2), (4, 1)),
-    (axis, (A([[1, 3], [1, 4]]),), (A([[4, 1], [2, 3]]),)),
+    (axis, (A([[2, 3], [4, 1]]),), (A([[4, 1], [2, 3]]),)),
     (divisor, (16, 8), (64, 32)),
     (spread, (20, 6, 80), (30, 7, 120)),
     (
@@ -178,10 +198,10 @@ COMPUTED = [
         (2, [[0.75, 0.1, 0.05, 0.1], [0.1, 0.2, 0.6, 0.1], [0.4, 0.1, 0.3, 0.2], [0.1, 0.7, 0.1, 0.1]]),
         (3, [[0.3, 0.3, 0.1, 0.3], [0.2, 0.2, 0.5, 0.1], [0.6, 0.1, 0.2, 0.1], [0.05, 0.1, 0.05, 0.8]]),
     ),
-    (output, (A([0.25, 0.75]), A([1, 9]), A([12, 4])), (A([0.9, 0.1]), A([3, 5]), A([10, 20]))),
-    (causal, (5, 3), (6, 4)),
-    (weights_with_blocked_key, (A([6, 2, 2]),), (A([4, 1, 5]),)),
-    (of_head, (72, 8), (100, 4)),
+    (doubled_keys, (A([0.25, 0.75]), A([12, 4])), (A([0.8, 0.2]), A([10, 27]))),
+    (two_masks, (2, 6, 5), (4, 7, 6)),
+    (masked_output, (A([5, 2, 3]), A([8, 1, 20])), (A([1, 3, 4]), A([8, 4, 16]))),
+    (of_head, (64, 4, 8), (144, 9, 12)),
     (first_head, (8, 4), (6, 2)),
 ]
 
@@ -266,6 +286,63 @@ def longest_option(asked, options):
     return [x for x, text in options.items() if len(text) == longest]
 
 
+def word_for_word(asked, options):
+    """Do what the words say, as somebody who has read nothing can: the first reading whose pattern fits."""
+    for pattern, read in READINGS:
+        if found := re.search(pattern, asked, re.DOTALL):
+            told = read(asked, *found.groups())
+            return [x for x, text in options.items() if text == told] or list(options)
+    return list(options)
+
+
+def _floats(text):
+    return list(map(float, re.findall(r"\d+(?:\.\d+)?", text)))
+
+
+def _rows(asked):
+    return [[cell.strip() for cell in line.strip("| ").split("|")] for line in asked.splitlines() if line[:2] == "| "]
+
+
+def _follow_names(asked, token):
+    """Find what one column says of a token in the next column, and take the last number of that row."""
+    (wanted,) = (row[1] for row in _rows(asked) if row[0] == token)
+    return next(numbers(float(row[-1])) for row in _rows(asked)[1:] if row[2] == wanted)
+
+
+def _largest_of_row(asked, token):
+    row = next(row[1:] for row in _rows(asked)[1:] if row[0] == f"token {token}")
+    return f"token {np.argmax(list(map(float, row))) + 1}"
+
+
+def _share_of_row(asked, words):
+    first = _floats(words)[:2]
+    return numbers(first[1] / sum(first))
+
+
+def _leave_out(asked, given, which):
+    e = np.array(_floats(given))
+    e[["first", "second", "third"].index(which)] = 0
+    return numbers(share(e))
+
+
+def _weighted_sum(asked, weights, values):
+    return numbers(np.dot(_floats(weights)[:2], _floats(values)[:2]) * (2 if "doubled" in asked else 1))
+
+
+# What a text asks in so many words, and what a reader of the words alone answers. Some lead astray, as they should.
+READINGS = [
+    (r"output of token (\d).+looks for \| is found under", _follow_names),
+    (r"the value of token \d alone becomes", lambda asked: "0, 1"),
+    (r"row for each query.+(?:does|value of) token (\d)", _largest_of_row),
+    (r"a row for each query and a column for each key, are (.+) in the first row", _share_of_row),
+    (r"exponentials of the scores of a query are (.+?)\..+blocks the (\w+) key", _leave_out),
+    (r"weights ([\d. and]+) .*values.*? (\d+ and \d+)", _weighted_sum),
+    (r"scaled scores (\d) and (\d)", lambda asked, a, b: f"{float(a) / float(b):.1f}"),
+    (r"With (\d+) features.+deviation (\d+).+with (\d+)", lambda asked, a, b, c: numbers(float(b) * int(c) / int(a))),
+    (r"numbered 1 to (\d).+among (\d)", lambda asked, n, h: ", ".join(map(str, range(1, int(n) // int(h) + 1)))),
+]
+
+
 RULES = [
     sums_to_one,
     stands_in_the_question,
@@ -275,6 +352,7 @@ RULES = [
     smallest_number,
     shares_most,
     longest_option,
+    word_for_word,
 ]
 
 

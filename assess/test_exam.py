@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from assess import exam, inventory, moodle
+from assess import exam, goals, inventory, moodle
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
 from tools import plans
-from tools.series import ROOT
+from tools.numbering import NUMBERS
+from tools.series import ROOT, SERIES
 
 FOLDER = exam.FOLDER
 README, FORMULAS, WORKSHEET, ANSWERS = (
@@ -321,7 +322,18 @@ def test_moodle_gets_every_vote_form_and_question(tmp_path, monkeypatch):
     assert [q.get("type") for q in essays] == ["essay"] * len(questions)
     assert [int(q.find("defaultgrade").text) for q in essays] == [q.points for q in questions]
     assert all(q.find("graderinfo/text").text for q in essays)
-    assert "<table>" in moodle.form("A")[0].find("questiontext/text").text
+    assert "<table>" in moodle.form("A")[6].find("questiontext/text").text
+
+
+def test_the_page_of_goals_is_up_to_date_and_each_question_asks_for_a_goal_of_what_it_rests_on():
+    assert goals.PAGE.read_text("utf-8") == goals.goals_page()
+    of = {name: NUMBERS[entry.slug] for entry in SERIES for goal in entry.goals for name in goal.shown_by}
+    assert len(goals.IN_INVENTORY) == len(inventory.ITEMS) and goals.IN_EXAM.keys() == exam.QUESTIONS.keys()
+    for make, rests in exam.QUESTIONS.items():
+        last = max(NUMBERS[notebook] for notebook in rests)
+        assert max(of[name] for name in goals.IN_EXAM[make]) <= last, make
+    for name, item in zip(goals.IN_INVENTORY, inventory.ITEMS, strict=True):
+        assert of[name] <= NUMBERS[item["taught"]], item["topic"]
 
 
 def test_a_row_of_twenty_votes():

@@ -58,7 +58,8 @@ def test_a_mistake_gets_no_item_right_in_which_it_matters():
 def test_no_rule_of_thumb_settles_more_than_two_items():
     for form in "AB":
         for rule in inventory_answers.RULES:
-            assert len(inventory_answers.solved_by(rule, ITEMS, form)) <= 2, (form, rule.__name__)
+            most = 1 if rule is inventory_answers.word_for_word else 2
+            assert len(inventory_answers.solved_by(rule, ITEMS, form)) <= most, (form, rule.__name__)
     texts = ("0.75", "0.50", "0.30", "0.20"), ("0.75, 0.25", "1.00, 1.00", "0.50, 0.10", "0.30, 0.30")
     easy = [
         {"A": {"asked": "3 of 4?", **{x: [t, id] for x, t, id in zip("abcd", options, ("right", *"xyz"), strict=True)}}}
@@ -66,6 +67,54 @@ def test_no_rule_of_thumb_settles_more_than_two_items():
     ]
     settled = {rule.__name__: inventory_answers.solved_by(rule, easy, "A") for rule in inventory_answers.RULES}
     assert settled["quotient_of_two_numbers"] == settled["largest_number"] == [1] and settled["sums_to_one"] == [2]
+
+
+# What earlier questions asked, and what is right: all of it can be had from the words.
+IN_SO_MANY_WORDS = [
+    (
+        "What is the output of token 1?\n\n| token | looks for | is found under | holds |\n|---|---|---|---|\n"
+        "| 1 | red | blue | 4 |\n| 2 | blue | green | 7 |\n| 3 | green | red | 6 |\n",
+        "6.00",
+    ),
+    (
+        "The exponentials of the scores, a row for each query and a column for each key, are 1, 3 in the first row and "
+        "1, 4 in the second. Which weight does the first query give the second key?",
+        "0.75",
+    ),
+    (
+        "The weights, a row for each query and a column for each key. From which token does token 2 take most?\n\n"
+        "| queries | token 1 | token 2 |\n|---|---|---|\n| token 1 | 0.75 | 0.25 |\n| token 2 | 0.60 | 0.40 |\n",
+        "token 1",
+    ),
+    (
+        "A query has the weights 0.25 and 0.75. The two keys are the numbers 1 and 9, the two values 12 and 4. What is "
+        "the output?",
+        "6.00",
+    ),
+    (
+        "The exponentials of the scores of a query are 6, 2 and 2. Before the weights are computed, a mask blocks the "
+        "third key. What are the weights?",
+        "0.75, 0.25, 0.00",
+    ),
+]
+
+
+@pytest.mark.parametrize("asked, right", IN_SO_MANY_WORDS)
+def test_somebody_who_does_what_the_words_say_solves_what_stands_there_in_so_many_words(asked, right):
+    options = {"a": "another", "b": right, "c": "a third", "d": "a fourth"}
+    assert inventory_answers.word_for_word(asked, options) == ["b"]
+
+
+@pytest.mark.parametrize("form", ["A", "B"])
+def test_somebody_who_does_what_the_words_say_gets_one_question_right_and_five_wrong(form):
+    left = [
+        inventory_answers.word_for_word(item[form]["asked"], {x: item[form][x][0] for x in "abcd"}) for item in ITEMS
+    ]
+    chosen = [item[form][some[0]][1] if len(some) == 1 else "" for item, some in zip(ITEMS, left, strict=True)]
+    assert chosen == [
+        "looks_at_itself", "", "no_exponential", "", "", "scale_by_d_k", "weights_transposed", "doubled_throughout",
+        "", "", "", "right",
+    ]  # fmt: skip
 
 
 def test_the_forms_are_parallel_and_no_letter_is_the_better_guess():
@@ -155,6 +204,27 @@ def test_difficulty_and_discrimination_are_those_of_the_model():
         s._replace(letters=tuple(next(x for x in "abcd" if i["A"][x][1] == "right") for i in ITEMS)) for s in sheets
     ]
     assert np.isnan(inventory.items(constant)[1]).all()
+
+
+def test_the_interval_of_a_discrimination_holds_the_true_one_where_its_number_misleads():
+    rng = np.random.default_rng(0)
+    alike = np.zeros(len(ITEMS))  # of one difficulty: all discriminate alike
+
+    def discriminations(n):
+        p = 0.25 + 0.75 / (1 + np.exp(alike - rng.normal(0, 0.8, n)[:, None]))
+        letters = np.where(rng.random(p.shape) < p, "r", "w")
+        right = [next(x for x in "abcd" if item["A"][x][1] == "right") for item in ITEMS]
+        wrong = [next(x for x in "abcd" if item["A"][x][1] != "right") for item in ITEMS]
+        rows = [tuple(np.where(row == "r", right, wrong)) for row in letters]
+        return inventory.items([inventory.Sheet(str(i), "course", "before", "A", row) for i, row in enumerate(rows)])[1]
+
+    truth, seen = discriminations(20_000).mean(), np.concatenate([discriminations(20) for _ in range(100)])
+    told = [inventory.correlation_text(r, 20) for r in seen if not np.isnan(r)]
+    low, high = np.array([re.findall(r"[+-]\d\.\d\d", text)[1:] for text in told], dtype=float).T
+    assert 0.1 < truth < 0.3 and (seen < 0).mean() > 0.15  # so many fall below 0 by chance
+    assert 0.92 < ((low <= truth) & (truth <= high)).mean() < 0.98 and (high < 0).mean() < 0.01
+    assert inventory.correlation_text(0, 20) == "+0.00 (-0.44 to +0.44)"  # README: about 0.4 to either side
+    assert inventory.correlation_text(0.5, 9) == inventory.correlation_text(np.nan, 40) == "-"
 
 
 def write_answers(tmp_path, sheets, columns=None):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import masks, steps, validation
+from .columns import align
 from .steps import softmax as softmax
 
 
@@ -215,12 +216,7 @@ class AttentionTrace:
 
     def __repr__(self) -> str:
         rows = [(name, dims, str(tuple(array.shape)), formula) for name, array, dims, formula in self.steps()]
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = [
-            "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
-            for row in rows
-        ]
-        return "\n".join([f"AttentionTrace, {self._summary()}", *lines])
+        return f"AttentionTrace, {self._summary()}\n{align([('', *row) for row in rows])}"
 
     def _repr_html_(self):
         import html  # only here: it would be a sixth of what `import attnlib` takes

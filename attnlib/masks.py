@@ -273,6 +273,26 @@ def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         return scores + added
 
 
+def in_words(allowed: np.ndarray) -> str:
+    """Return the words for a boolean mask (b, h, n_q, n_k), True = may attend: "causal", "padding", "none" ..."""
+    (n_q, n_k), columns = allowed.shape[-2:], np.any(allowed, -2, keepdims=True)  # the keys that anybody sees
+    hidden = int((~columns).sum(-1).max(initial=0))
+    behind = f"{hidden} key{'s' * (hidden > 1)} hidden" if hidden else ""
+    if (allowed == columns).all():
+        # Padding differs between sequences, not between heads, and stands at one end; a cache not yet full does not.
+        one_end = (columns[..., 1:] != columns[..., :-1]).sum(-1).max(initial=0) < 2
+        alike = [bool((columns == other).all()) for other in (columns[:, :1], columns[:1])]
+        return "padding, " * (alike == [True, False] and bool(one_end)) + behind or "none"
+    first = allowed.argmax(-1)  # key of each row
+    kind = "some pairs"
+    for name, offset in (("causal, upper left", 0), ("causal", n_k - n_q)):
+        far = int((np.arange(n_q) + offset - first)[allowed.any(-1)].max())
+        before = np.tril(np.broadcast_to(columns, allowed.shape), offset)
+        if (allowed == np.triu(before, offset - far)).all():
+            kind = name + (f", reaches back {far}" if np.tril(before, offset - far - 1).any() else "")
+    return f"{kind}, {behind}" if behind else kind
+
+
 def _boolean(mask: Any, function: str) -> np.ndarray:
     validation.refuse_masked_array(mask, "mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:

@@ -10,6 +10,7 @@ from attncourse import PREDICTIONS, smollm
 from attnlib.live import ribbons
 from tools import lecture, plans
 from tools.links import Address
+from tools.numbering import numbers
 from tools.page import markdown
 from tools.series import SERIES, find_notebook
 
@@ -97,18 +98,22 @@ def test_no_slide_has_sixty_numbers(planned):
         assert len(numbers) < MOST_NUMBERS[plan.title], (slide.head, len(numbers))
 
 
-def test_each_number_that_a_slide_shows_is_printed_by_its_cell():
+def test_each_number_that_a_slide_shows_is_printed_in_its_section():
     chapters = {}
     for name, entries in lecture.TOLD["slides"].items():
         lesson, _, title = name.partition(" · ")
         chapter = chapters.setdefault(lesson, lecture.Chapter(GUIDE, find_notebook(lesson).number))
-        cells = plans.slide_cells(plans.section(chapter.sections, title, lesson))
-        assert len(entries) <= len(cells), name
-        for cell, entry in zip(cells, entries, strict=False):
-            printed = " ".join(output.get("text", "") for output in cell.outputs) + cell.source
-            texts = " ".join(source.source for source in chapter.sections[title])
-            known = {float(one) for one in NUMBER.findall(printed + texts)}
-            assert {float(one) for one in NUMBER.findall(entry.get("shows", ""))} <= known, (name, entry["shows"])
+        cells = plans.section(chapter.sections, title, lesson)
+        assert len(entries) <= len(plans.slide_cells(cells)), name
+        printed = " ".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+        known = {2.718} | {float(one) for one in NUMBER.findall(printed + " ".join(cell.source for cell in cells))}
+        for entry in entries:
+            told = " ".join(entry.get(part, "") for part in ("asks", "shows", "says"))
+            assert {float(one) for one in NUMBER.findall(told)} <= known, (name, told)
+    for name, told in lecture.TOLD["openings"].items():
+        cells = lecture.Chapter(GUIDE, find_notebook(name).number).cells
+        printed = " ".join(str(cell.get("outputs")) for cell in cells)
+        assert {*NUMBER.findall(told)} - {"1", "4"} <= {*NUMBER.findall(printed)}, name  # heads have numbers
 
 
 def test_each_slide_of_a_heading_has_its_own_notes(planned):
@@ -119,6 +124,42 @@ def test_each_slide_of_a_heading_has_its_own_notes(planned):
             if not title.startswith("Exercise"):
                 said = [one for one in chapter.notes(title) if one.strip()]
                 assert len(said) == len(chapter.slides(title)), (step.number, title)
+
+
+def drawn(slide):
+    return "<svg" in slide.picture or "<img" in slide.picture
+
+
+def moves(slide):
+    return lecture.ALIVE in slide.picture
+
+
+# What a note names, and how it shows on a slide; a live view shows its numbers as its slider moves.
+NAMED = {
+    r"picture under|first picture|view under|maps under|the picture\b": drawn,
+    r"[Ss]lider|\b(Home|End)\b|\bdrag|[Pp]ress|Take the steps": moves,
+    r"last (line|row|column|letter)|the third grid|the table\b": lambda slide: (
+        "<table" in slide.picture or drawn(slide)
+    ),
+    r"\b[Vv]ote|[Hh]ands": lambda slide: "?" in slide.question + slide.words or moves(slide),
+}
+
+
+def lacking(slide):
+    """Return what the notes of a slide name, a picture, a slider, a vote, a number, and the slide does not have."""
+    said = words(re.sub(r"<p>(Vote first\.|<strong>Coming from).*?</(ul|p)>", "", slide.notes, flags=re.DOTALL))
+    found = [match[0] for what, shows in NAMED.items() if (match := re.search(what, said)) and not shows(slide)]
+    if not moves(slide):
+        seen = {float(one) for one in NUMBER.findall(words(slide.head + slide.question + slide.picture) + slide.words)}
+        for one in set(re.findall(r"\d+\.\d+", said)) - {*numbers().values()}:  # exercises have numbers, too
+            if not any(round(number, len(one.partition(".")[2])) == float(one) for number in seen):
+                found.append(one)
+    return found
+
+
+def test_what_a_note_names_is_on_its_slide(planned):
+    spoken = [slide for slide in planned[1] if slide.kind not in ("title", "exercise")]
+    assert {slide.head: lacking(slide) for slide in spoken if lacking(slide)} == {}
 
 
 def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
@@ -138,11 +179,19 @@ def test_the_notes_reply_to_each_wrong_letter():
     assert told.count("<li>") == 2 and question.because["a"] in told and question.because["c"] in told
 
 
-def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
+def test_a_question_without_a_picture_stands_above_what_the_first_slide_shows_or_has_the_sign_of_its_notebook():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
-    assert lecture.join_opening(asks, first, first) == [first._replace(notes="ab", question="?"), first]
+    assert lecture.join_opening(asks, "sign", first, first) == [first._replace(notes="ab", question="?"), first]
     for other in (first._replace(question="?"), first._replace(kind="exercise")):
-        assert lecture.join_opening(asks, other) == [asks, other]
+        assert lecture.join_opening(asks, "sign", other) == [asks._replace(question="?sign"), other]
+
+
+@pytest.mark.parametrize("name", ["45", "90", "half-day"])
+def test_a_slide_is_no_title_alone(name):
+    """A headline that has taken all its words has a picture below it; only a break has none."""
+    for slide in lecture.slides(name)[1]:
+        _, asks, words = lecture.headline(slide)
+        assert asks or words or slide.picture or slide.title == "Break", slide.head
 
 
 def test_the_last_slide_has_the_homework_of_its_plan_and_the_address_to_copy(planned, monkeypatch):
@@ -170,7 +219,7 @@ def test_the_return_says_what_its_view_shows():
 @pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
 def test_the_last_slide_says_where_to_go(home):
     *_, last = lecture.slides("45", home)[1]
-    homework = "Then notebooks 00 to 02, exercises 1.1 to 1.4 and 2.1 to 2.3; before a lab, 1.1 alone."
+    homework = "Then notebooks 00 to 02, exercise 1.1; where no lab follows, 1.2 to 1.4 and 2.1 to 2.3, too."
     assert homework in last.html and f"{find_notebook('it_speaks').number} · it speaks" in last.html
     assert ("://octocat.github.io/attnlib/ )" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)

@@ -176,6 +176,27 @@ def test_no_words_are_left_over():
     assert set(teaching.REPLIES) == exercises
 
 
+def numbers_of(words):
+    """Return the numbers of exercises in some words; "1.2 to 1.4" names three."""
+    spans = re.findall(r"\b(\d+)\.(\d)(?: to \1\.(\d))?", words)
+    return {f"{lesson}.{n}" for lesson, first, last in spans for n in range(int(first), int(last or first) + 1)}
+
+
+def test_homework_leaves_to_the_lab_what_the_lab_does():
+    lab = (ROOT / "docs" / "lab.md").read_text("utf-8").partition("## The clock")[2].partition("## What to say")[0]
+    assert {"1.2", "2.3"} <= numbers_of(lab) and numbers_of("3.2 to 3.4") == {"3.2", "3.3", "3.4"}
+    for name in plans.names(GUIDE):
+        alone, _, more = plans.plan_of(GUIDE, name).homework.partition("; where no lab follows")
+        assert not numbers_of(alone) & numbers_of(lab), name
+        assert not more or numbers_of(more) >= numbers_of(lab), name
+
+
+def test_each_session_has_a_text_to_read():
+    told = (ROOT / "docs" / "exam" / "README.md").read_text("utf-8")
+    read = [number for line in re.findall(r"^\| (\d\d.*?) \|", told, re.MULTILINE) for number in line.split(", ")]
+    assert read == list(SOURCES)
+
+
 def test_the_clock_of_the_lab_runs_and_leaves_time_for_its_exercises():
     lab = (ROOT / "docs" / "lab.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d):(\d\d) \| (\d+) \| (.+) \|$", lab, re.MULTILINE)

@@ -456,7 +456,7 @@ def test_the_other_judge_of_a_price_moves_points_and_band_and_is_there_only_if_a
     given, view = ways(), live.price(ways())
     view.choose(point=3)
     before = _points(parsed(view.picture.value)[0])
-    assert f"found again: {given[3]['again']:.2f} on a second copy, 25% of the codes" in read(view)
+    assert f"found again: loss {given[3]['again']:.2f}, 25% of the codes" in read(view)
     view.sliders["judge"].value = "again"
     (root, _) = parsed(view.picture.value)
     at, (band,) = _points(root), (p for p in root.iter("polyline") if p.get("stroke-width") == "11")

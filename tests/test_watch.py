@@ -1,6 +1,7 @@
 """attnlib.watch: each map is proved by the model's own output, and watching changes nothing."""
 
 import contextlib
+import json
 import re
 import subprocess
 import sys
@@ -172,7 +173,7 @@ FUSED = {
     "causal": (lambda q, k, v: sdpa(q, k, v, is_causal=True), "causal"),
     "causal, upper left": (lambda q, k, v: sdpa(q[:, :, :3], k, v, is_causal=True), "causal, upper left"),
     "boolean mask": (lambda q, k, v: sdpa(q, k, v, CAUSAL), "causal"),
-    "one column": (lambda q, k, v: sdpa(q, k, v, CAUSAL[3:4]), "padding, 1 key hidden"),
+    "one column": (lambda q, k, v: sdpa(q, k, v, CAUSAL[3:4]), "1 key hidden"),
     "window": (lambda q, k, v: sdpa(q, k, v, CAUSAL & ~CAUSAL.tril(-2)), "causal, reaches back 1"),
     "bias": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float() * 3), "bias"),
     "zeros and ones": (lambda q, k, v: sdpa(q, k, v, CAUSAL.float()), "bias"),
@@ -450,6 +451,21 @@ def test_a_grid_has_a_number_and_a_small_map_of_every_head():
         seen.grid()
 
 
+def test_a_click_in_a_grid_shows_the_map_of_that_head():
+    model, x = two_layers()
+    with watch(model) as seen:
+        model(x)
+    view = live.grid(seen.grid(batch=1))
+    click = {"what": "click", "row": "head", "i": 2, "column": "layer", "j": 1}
+    view.mouse.value = json.dumps(click)  # as view.js sends it
+    assert np.allclose(view.shown["layer 2, head 3"], seen[1].trace(1, 2).weights)
+    assert 'data-row="head"' in view.draw()[0]
+    fewer = seen_in(lambda q, k, v: (sdpa(q, k, v), sdpa(q[:, :1], k[:, :1], v[:, :1])), *three(), num_heads=3)
+    view = live.grid(fewer.grid())
+    view.choose(layer=1, head=2)
+    assert np.allclose(view.shown["layer 2, head 1"], fewer[1].trace(0, 0).weights), "it has one head"
+
+
 def test_a_grid_holds_one_block_of_rows():
     n = 8192
     with watch(nn.Identity()) as seen:
@@ -505,6 +521,12 @@ def test_ribbons_want_one_word_for_each_token_and_a_softmax_of_scores():
         module(x)
     with pytest.raises(LookupError, match="that was kept"):
         seen.stops(["a"] * N, [(" c", 1.0)])
+    for change in (lambda z: z**2, lambda z: (z - z.mean(-1, keepdim=True)) / z.std(-1, keepdim=True)):
+        module = Written(lambda q, k, v, change=change: (change(q @ k.mT).softmax(-1) @ v, None))
+        with watch(module) as seen:
+            module(x)
+        with pytest.raises(LookupError, match=rf"got {N} x {N} \(scores changed by"):
+            seen.stops(["a"] * N, [(" c", 1.0)])
 
 
 # --- torch, otherwise
@@ -567,8 +589,8 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
     model, x = two_layers()
     with watch(model) as seen:
         model(x)
-    assert len(seen) == 2 and "not kept: RuntimeError: some day" in repr(seen)
-    with pytest.raises(LookupError, match="some day"):
+    assert len(seen) == 2 and "could not be followed: RuntimeError: some day" in repr(seen)
+    with pytest.raises(LookupError, match="was not kept: could not be followed: RuntimeError: some day"):
         seen[0].trace()
 
 
@@ -651,3 +673,199 @@ def test_a_softmax_over_experts_is_no_attention():
     with watch(nn.Identity()) as seen:
         (tokens @ router).softmax(-1) @ experts
     assert len(seen) == 0
+
+
+# --- no false names: what cannot be told is said to be so
+
+
+class Own(nn.Module):
+    """A function of tensors as a module; `numbers` are its attributes, as num_heads."""
+
+    def __init__(self, attend, **numbers):
+        super().__init__()
+        self.attend = attend
+        vars(self).update(numbers)
+
+    def forward(self, *tensors):
+        return self.attend(*tensors)
+
+
+def seen_in(attend, *tensors, **numbers):
+    with torch.no_grad(), watch(module := Own(attend, **numbers)) as seen:
+        module(*tensors)
+    return seen
+
+
+def three(n_q=N, n_k=N):
+    return torch.randn(2, 3, n_q, 8), torch.randn(2, 3, n_k, 8), torch.randn(2, 3, n_k, 8)
+
+
+def softmax_of(q, k, v):
+    return (q @ k.mT / 8**0.5).softmax(-1)
+
+
+@pytest.mark.parametrize("n_q", [N, 3])
+def test_scores_that_are_written_transposed_have_their_queries_and_keys(n_q):
+    q, k, v = three(n_q)
+    allowed = torch.ones(n_q, N, dtype=torch.bool).tril(N - n_q)
+
+    def attend(q, k, v):
+        return (k @ q.mT / 8**0.5).masked_fill(~allowed.mT, -torch.inf).softmax(-2).mT @ v
+
+    (call,) = proved(seen_in(attend, q, k, v, num_heads=3))
+    trace = call.trace(batch=1)
+    assert np.allclose(trace.query, q[1]) and np.allclose(trace.key, k[1]) and (call.n_q, call.n_k) == (n_q, N)
+    expected = (q[1] @ k[1].mT / 8**0.5).masked_fill(~allowed, -torch.inf).softmax(-1)
+    assert np.allclose(trace.weights, expected, atol=1e-6) and "weights" not in call.kept
+    assert (call.mask_in_words, call.notes) == ("causal", ())
+
+
+def test_a_softmax_over_the_queries_is_told():
+    for attend in (lambda q, k, v: (q @ k.mT).softmax(-2) @ v, lambda q, k, v: (k @ q.mT).softmax(-1).mT @ v):
+        assert seen_in(attend, *three(), num_heads=3)[0].notes == ("softmax over the queries",)
+
+
+@pytest.mark.parametrize(
+    "change, by",
+    [
+        (lambda z: z**2 / 8, "pow"),
+        (lambda z: z * z, "a factor that is not one number"),
+        (lambda z: (z - z.mean(-1, keepdim=True)) / z.std(-1, keepdim=True), "a factor that is not one number"),
+        (lambda z: z * torch.tensor([0.2, 0.5, 1.0]).view(3, 1, 1), "a factor that is not one number"),
+        (lambda z: 5 * torch.tanh(z / 5), "tanh"),
+        (lambda z: 1 - z, "rsub"),
+        (lambda z: torch.einsum("bhqk,gh->bgqk", z, torch.randn(3, 3)), "a product"),
+        (lambda z: z - z.amax(-1, keepdim=True), ""),
+        (lambda z: z / 2 + torch.arange(5.0), ""),
+        (lambda z: torch.max(z.masked_fill(~CAUSAL, -torch.inf), torch.tensor(-1e30)), ""),
+        (lambda z: z * CAUSAL - 1e4 * ~CAUSAL, ""),
+    ],
+)
+def test_scores_are_scaled_and_masked_or_said_to_be_changed(change, by):
+    (call,) = proved(seen_in(lambda q, k, v: change(q @ k.mT).softmax(-1) @ v, *three(), num_heads=3))
+    assert call.notes == ((f"scores changed by {by}",) if by else ()) and call.plain == (not by)
+
+
+NOT_THESE = "the weights are no softmax of these scores"
+
+
+@pytest.mark.parametrize(
+    "attend, note",
+    [
+        (lambda q, k, v: softmax_of(q, k, v).flip(1) @ v, NOT_THESE),
+        (lambda q, k, v: softmax_of(q, k, v).softmax(-1) @ v, NOT_THESE),
+        (lambda q, k, v: (softmax_of(q, k, v) - 0.5 * softmax_of(k, q, v)) @ v, "made of two maps"),
+        (lambda q, k, v: torch.einsum("bhqk,gh->bgqk", softmax_of(q, k, v), torch.randn(3, 3)) @ v, NOT_THESE),
+    ],
+)
+def test_weights_that_are_no_softmax_of_the_scores_are_told(attend, note):
+    seen = proved(seen_in(attend, *three(), num_heads=3))
+    assert seen[0].notes[0].startswith(note)
+    with pytest.raises(LookupError, match=rf"got {N} x {N} \({note}"):
+        seen.stops(["a"] * N, [(" c", 1.0)])
+
+
+def test_dropout_that_is_written_out_is_in_the_table():
+    seen = seen_in(lambda q, k, v: F.dropout(softmax_of(q, k, v), 0.5, True) @ v, *three(), num_heads=3)
+    assert seen[0].dropout == 0.5 and seen[0].notes == () and "dropout 0.5" in repr(proved(seen))
+    assert seen_in(lambda q, k, v: F.dropout(softmax_of(q, k, v), 0.5, False) @ v, *three())[0].dropout == 0
+
+
+def test_what_the_axes_before_hold_is_told_where_nothing_proves_it():
+    q, k, v = three()
+    folded = [x.flatten(0, 1) for x in (q, k, v)]
+    first = [x.transpose(0, 1).contiguous() for x in (q, k, v)]
+    for attend in (sdpa, lambda q, k, v: softmax_of(q, k, v) @ v):
+        for tensors, numbers, read in (
+            ((q, k, v), {"num_heads": 3}, ()),
+            ((q, k, v), {}, ("axes of 2 x 3 read as batch 2 x heads 3",)),
+            (folded, {}, ("axes of 6 read as batch 6 x heads 1",)),
+            (folded, {"n_heads": 3}, ("axes of 6 read as batch 2 x heads 3",)),
+            (first, {}, ("axes of 3 x 2 read as batch 3 x heads 2",)),
+            (first, {"n_head": 3}, ()),
+        ):
+            (call,) = proved(seen_in(attend, *tensors, **numbers))
+            assert call.notes == read and call.b * call.h == 6
+            if (call.b, call.h) == (2, 3):
+                assert np.allclose(call.trace(1, 2).weights, softmax_of(q, k, v)[1, 2], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        ("bqgrd,bkgd->bgrqk", "bgrqk,bkgd->bqgrd"),
+        ("b q g r d, b k g d -> b g r q k", "b g r q k, b k g d -> b g r q d"),
+        ("BTKGH,BSKH->BKGTS", "BKGTS,BSKH->BTKGH"),
+        ("bkgd,bqgrd->bgrkq", "bgrkq,bkgd->bqgrd"),
+        ("bqgrd,bkgd->bqgrk", "bqgrk,bkgd->bqgrd"),
+        ("bqgrd,bkgd->qkbgr", "qkbgr,bkgd->bqgrd"),
+        ("...qgrd,...kgd->...grqk", "bgrqk,bkgd->bqgrd"),
+    ],
+)
+def test_an_einsum_in_groups_is_seen_in_any_order(first, second):
+    q, k, v = torch.randn(2, N, 2, 3, 8), torch.randn(2, N + 1, 2, 8), torch.randn(2, N + 1, 2, 8)
+    hidden = torch.arange(N + 1) == N
+    expected = torch.einsum("bqgrd,bkgd->bgrqk", q, k).mul(0.3).masked_fill(hidden, -torch.inf).softmax(-1)
+
+    def attend(q, k, v):
+        scores = torch.einsum(first, *((k, q) if first.startswith("bkgd") else (q, k))) * 0.3
+        axis = [n == N + 1 for n in scores.shape].index(True)
+        shape = [-1 if i == axis else 1 for i in range(5)]
+        return torch.einsum(second, scores.masked_fill(hidden.view(shape), -torch.inf).softmax(axis), v)
+
+    (call,) = proved(seen_in(attend, q, k, v))
+    assert (call.b, call.h, call.n_q, call.n_k, call.d_k, call.scale) == (2, 6, N, N + 1, 8, 0.3)
+    for b in range(2):
+        assert np.allclose(call.trace(b).weights, expected[b].flatten(0, 1), atol=1e-6)
+    assert call.notes == ("axes of 2 x 2 x 3 read as batch 2 x heads 6",) and call.mask_in_words == "1 key hidden"
+    assert np.allclose(call.trace(1, 4).query, q[1, :, 1, 1]), "heads are numbered group by group"
+
+
+@pytest.mark.parametrize("letters", ["bhqd,bkd->bhqk / bhqk,bkd->bhqd", "bqhd,bkd->bhqk / bhqk,bkd->bqhd"])
+def test_one_head_of_keys_for_all_is_seen(letters):
+    first, second = letters.split(" / ")
+    q, k, v = torch.randn(2, 3, N, 8), torch.randn(2, N, 8), torch.randn(2, N, 8)
+    given = q if first.startswith("bhqd") else q.transpose(1, 2)
+    attend = lambda q, k, v: torch.einsum(second, torch.einsum(first, q, k).softmax(-1), v)  # noqa: E731
+    (call,) = proved(seen_in(attend, given, k, v, num_heads=3))
+    assert (call.h, call.h_kv, call.n_q) == (3, 1, N)
+    assert np.allclose(call.trace(1).weights, (q[1] @ k[1].mT).softmax(-1), atol=1e-6)
+
+
+def test_only_what_looks_like_padding_is_called_so():
+    def words(*rows):
+        allowed = torch.tensor([[int(x) for x in row] for row in rows]).bool()[:, None, None]
+        return seen_in(lambda q, k, v: sdpa(q, k, v, allowed), *three(), num_heads=3)[0].mask_in_words
+
+    assert words("11111", "11100") == words("00111", "11111") == words("00111", "11100") == "padding, 2 keys hidden"
+    assert words("11100", "11100") == "2 keys hidden"  # of a window, of a cache that is not yet full
+    assert words("11011", "11101") == "1 key hidden"
+
+
+@pytest.mark.parametrize(
+    "attend",
+    [
+        lambda x, w, e: (x @ w).softmax(-1) @ e,
+        lambda x, w, e: F.linear(x, w.mT).softmax(-1) @ e,
+        lambda x, w, e: (x @ w).softmax(1).mT @ x,
+        lambda x, w, e: x.softmax(-1) @ (x.softmax(-2).mT @ x),
+        lambda x, w, e: (x @ w).softmax(-1) @ ((x @ w).softmax(-2).mT @ x),
+        lambda x, w, e: torch.einsum("bne,ed->bnd", torch.einsum("bnd,de->bne", x, w).softmax(-1), e),
+        lambda x, w, e: (x @ w + 1).softmax(-1)[..., None, :] @ e.expand(2, N, 4, 8),
+    ],
+)
+def test_a_router_and_linear_attention_are_not_listed(attend):
+    assert len(seen_in(attend, torch.randn(2, N, 8), torch.randn(8, 4), torch.randn(4, 8))) == 0
+
+
+def test_an_error_of_ours_is_no_row_unless_attention_is_lost(monkeypatch):
+    seen = seen_in(lambda q, k, v: torch.vmap(lambda q, k, v: softmax_of(q, k, v) @ v)(q, k, v), *three())
+    seen += seen_in(lambda q, k, v: torch.vmap(sdpa)(q, k, v), *three())
+    assert [call.kind for call in seen] == ["written out", "fused"]
+    for call in seen:
+        with pytest.raises(LookupError, match=r"was not kept: .*inside torch\.vmap, which hides an axis"):
+            call.trace()
+    q, k, v = three()
+    q[1, 2, 0] = torch.nan
+    trace = seen_in(lambda q, k, v: softmax_of(q, k, v) @ v, q, k, v)[0].trace(1, 2)
+    assert np.isnan(trace.weights[0]).all() and np.isfinite(trace.weights[1:]).all()

@@ -1,6 +1,7 @@
 """One of each live view, and ways to read what one shows, for the tests of views."""
 
 import re
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -101,6 +102,7 @@ ASKS = ("Head 2 looks at “b”. What does it say?", ["b", "not <b>"], "It says
 VIEWS = {
     "head_arrows": lambda: live.head_arrows(two_sentences(), ("a", "<b>")),
     "ribbons": lambda: live.ribbons(stops()),
+    "grid": lambda: live.grid(SimpleNamespace(keys=[np.array([1.5, 2.0])], maps=[np.full((2, 3, 3), 1 / 3)])),
     "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
     "one_row": lambda: one_row(words=("<s>", "a & b", "Ben", "she"), stage=3),

@@ -20,6 +20,7 @@ from jinja2 import Template
 from lite.first_page import first_sentence
 
 from . import plans
+from .build_notebooks import read_source
 from .licence import LICENCE
 from .links import address
 from .numbering import render
@@ -29,7 +30,6 @@ from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
 from .slides import in_reveal, output_html
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
-FIGURE = "attnlib-figure"  # that of a picture of matplotlib
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
@@ -106,10 +106,12 @@ def fits(html_text):
     return len(words) <= 84 and closed and 'display="block"' not in html_text
 
 
-def join_opening(opening, first, *rest):
-    """Return the slides of a notebook. A question without a picture stands above what the first one prints."""
-    if opening.picture or first.question or first.kind or FIGURE in first.picture:
+def join_opening(opening, sign, first, *rest):
+    """Return the slides of a notebook. A question without a picture stands above the first one's, or has the `sign`."""
+    if opening.picture:
         return [opening, first, *rest]
+    if first.question or first.kind:
+        return [opening._replace(question=opening.question + sign), first, *rest]
     return [first._replace(question=opening.question, notes=opening.notes + first.notes), *rest]
 
 
@@ -143,6 +145,10 @@ class Chapter:
     def __init__(self, guide, number):
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
+        self.sign = f'<div class="sign">{glyph(self.notebook.slug)}</div>'
+        told = {cell.source: cell.metadata for cell in read_source(self.notebook.source).cells}
+        for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
+            cell.metadata |= {part: told.get(cell.source, cell.metadata).get(part, []) for part in ("tags", "says")}
         self.sections = plans.sections(self.cells)
         self.said = plans.words_to_say(guide, number)
 
@@ -171,7 +177,9 @@ class Chapter:
         notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        shows = "".join(self.picture(cell) for cell in self.sections[""] if has_tag(cell, "slide"))
+        above = TOLD["openings"].get(self.notebook.slug, "")
+        shown = [self.picture(cell, " " * bool(above)) for cell in self.sections[""] if has_tag(cell, "slide")]
+        shows = markdown(above) + "".join(shown)
         parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
@@ -199,7 +207,7 @@ class Chapter:
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture = self.picture(shown, entry.get("shows"))
             if question and ALIVE in picture:
-                found.append(Slide(head, "", "", told, question))
+                found.append(Slide(head, "", "", told, question + ("" if "<ul" in question else self.sign)))
                 question = told = ""
             found.append(Slide(head, says, picture, told, question, kind))
         notes += [""] * len(found)
@@ -262,7 +270,7 @@ def slides(name, home=None):
     for step, row in zip(plan.steps, rows, strict=False):
         if step.number and step.number not in opened:
             opened.add(step.number)
-            row = join_opening(chapters[step.number].opening(before, answers), *row)
+            row = join_opening(chapters[step.number].opening(before, answers), chapters[step.number].sign, *row)
             before = chapters[step.number]
         found += [slide._replace(minutes=minutes(step, plan)) for slide in row]
     return plan, [*found, last_slide(chapters.values(), plan, home)]

@@ -103,13 +103,19 @@ def replies(exercises):
     return "".join(found)
 
 
+def shown_where(notebook, goal, questions):
+    """Return what shows a goal: its exercises, else the headings of its questions."""
+    numbers = [number(name) for name in goal.shown_by if name in exercises_of(notebook.slug)]
+    headings = dict.fromkeys(f"**{questions.get(name, name)}**" for name in goal.shown_by)  # each once
+    return ", ".join(numbers or headings)
+
+
 def goals(notebook, questions):
-    """Return what one can do after a notebook, each with its exercises, else with the headings of its questions."""
+    """Return what one can do after a notebook, and what shows it."""
     found = ["\n*Afterwards students can*\n\n"]
-    for sentence, shown_by in notebook.goals:
-        numbers = [number(name) for name in shown_by if name in exercises_of(notebook.slug)]
-        shown = ", ".join(numbers) or ", ".join(f"**{questions.get(name, name)}**" for name in shown_by)
-        found.append(f"- {sentence[0].lower()}{sentence[1:-1]} ({shown})\n")
+    for goal in notebook.goals:
+        can = goal.sentence[0].lower() + goal.sentence[1:-1]
+        found.append(f"- {can} ({shown_where(notebook, goal, questions)})\n")
     return "".join(found)
 
 

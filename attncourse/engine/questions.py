@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .verdict import as_html, printable
+from .verdict import BOX, TINTS, as_html, printable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -159,6 +159,6 @@ class Recalled(_Shown):
 def _box(texts):
     title, text = map(as_html, texts)
     return (
-        '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+        f'<div style="{BOX.format(next(TINTS[mark] for mark in TINTS if mark in title))};margin:4px 0">'
         f"<strong>{title}</strong><div>{text}</div></div>"
     )

@@ -14,7 +14,8 @@ from .compare import isclose
 from .pictures import ROW, beside, tint_cell, words
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
-_EDGES = {"right": VALUE, "wrong": KEY, "not tried": LINE}
+TINTS = {"✓": VALUE, "✗": KEY, "…": LINE}
+BOX = "background:{}22;border-radius:8px;color:currentColor;padding:12px 16px;max-width:100%"  # a veil, in both themes
 _BUTTON = (
     f"cursor:pointer;display:inline-block;border:1px solid {LINE};border-radius:6px;padding:4px 12px;margin:6px 0 0"
 )
@@ -106,8 +107,8 @@ class Verdict:
         maps = [_heatmap(*array, self.axes, self._range()) for array in arrays]
         shown = (beside(*maps) if maps else "") + self.picture
         return (
-            f'<div style="color:currentColor;border-left:4px solid {_EDGES[self.state]};padding:4px 12px;'
-            f'max-width:100%"><strong>{html.escape(self._title())}</strong>'
+            f'<div class="attnlib-{self.state}" style="{BOX.format(TINTS[_MARKS[self.state]])}">'
+            f"<strong>{html.escape(self._title())}</strong>"
             + _line(words(self.meaning))
             + _line(as_html(self.message))
             + (f'<div style="overflow:auto;margin-top:6px">{shown}</div>' if shown else "")

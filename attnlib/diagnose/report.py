@@ -3,6 +3,8 @@
 import html
 from typing import Any, NamedTuple
 
+from ..columns import align
+
 _TITLES = ("probe", "verdict", "measured", "look at")
 
 
@@ -40,11 +42,7 @@ class Diagnosis(tuple):
         return not self.wrong
 
     def __repr__(self) -> str:
-        rows = [_TITLES, *self]
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        return "\n".join(
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
-        )
+        return align([_TITLES, *self])
 
     def _repr_html_(self):
         body = "".join(

@@ -13,6 +13,7 @@ keys_map      keys kept in fewer bits, and whom a query then looks at
 price         loss against bytes a token, and what a model writes for it
 tiles         attention tile by tile, and what each row carries along
 sentence      where the heads of a model look in a sentence that the reader types
+grid          all heads of a model that was watched, and the map of one
 ribbons       where a word looks, and the next word, at each d_k
 writing       a model that writes, word by word
 speaking      what a model writes at each d_k, and its loss
@@ -25,6 +26,7 @@ Each returns a LiveView, an ipywidgets VBox. Beside them, progress is a bar for 
 from ..progress import progress
 from .compare_view import compare
 from .flow_view import flow
+from .grid_view import grid
 from .head_arrows_view import head_arrows
 from .keys_view import keys_map
 from .masks_view import masks
@@ -47,6 +49,7 @@ __all__ = [
     "LiveView",
     "compare",
     "flow",
+    "grid",
     "head_arrows",
     "keys_map",
     "masks",

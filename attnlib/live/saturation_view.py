@@ -111,7 +111,7 @@ def _draw_panel(title, panel):
     curve = _two(LEADS)[:, 0]
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
     elements = [
-        svg.text(0, 17, title, bold=True, size=16, math=True),
+        svg.text(-LEFT, 17, title, bold=True, size=16, math=True),
         _axes(),
         svg.text(0, TOP + HIGH + 18, f"key 1 leads by {REACH}"),
         svg.text(PANEL, TOP + HIGH + 18, f"key 0 by {REACH}", anchor="end"),

@@ -116,7 +116,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     blocked = None if allowed is None else ~allowed
     targets = _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title)
     chart = columns(weights, step, high, keys, blocked) + targets
-    elements = [text(left, 17, title, size=LARGE, bold=True, math=True)]
+    elements = [text(0, 17, title, size=LARGE, bold=True, math=True)]
     elements.append(f'<g transform="translate({left} {TOP + 16})">{chart}</g>')
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
     elements.append(_axis_labels(place, (), tuple(keys)))

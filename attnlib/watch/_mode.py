@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-from ._written import Follower, Scaled
+from ._written import Follower, tensors_in
 from .calls import Call, fits
 
 # What modules call their number of heads: needed where heads are folded into the batch.
@@ -46,15 +46,16 @@ class Watching(TorchFunctionMode):
             else:
                 self.written.look(name, args, kwargs, result, first)
         except Exception as error:  # what cannot be followed must not stop the model
-            at, notes = self._where()[0], (f"not kept: {type(error).__name__}: {error}",)
-            self.seen.append(Call(len(self.seen), at, name, *[0] * 6, None, 0.0, torch.float32, notes=notes))
+            if "attention" in name or any(map(self.written.weigh, tensors_in(args))):
+                at, notes = self._where()[0], (f"could not be followed: {type(error).__name__}: {error}",)
+                self.seen.append(Call(len(self.seen), at, name, *[0] * 6, None, 0.0, torch.float32, notes=notes))
         return result
 
     def _see_fused(self, out, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, **more):
         _, module, names = self._where()
         scale = query.shape[-1] ** -0.5 if scale is None else scale
-        if isinstance(tag := self.written.tags.get(query), Scaled):  # some multiply the queries before
-            query, scale = query / tag.factor, scale * tag.factor
+        if (factor := getattr(self.written.tags.get(query), "factor", 1)) != 1:  # some multiply the queries before
+            query, scale = query / factor, scale * factor
         groups = getattr(module, "num_key_value_groups", 1) if names else 1
         if groups > 1 and names.get("q_length") == 1 and query.shape[-2] == groups:
             # transformers hands the heads of one group over as queries: back to heads
@@ -81,14 +82,16 @@ class Watching(TorchFunctionMode):
     def keep(self, kind, tensors, scale, *, dropout=0.0, is_causal=False, notes=()):
         """List a call, and keep copies of its tensors, (..., n, d), as (b, h, n, d)."""
         path, module, _ = self._where()
-        tensors = _four_axes({name: x.detach() for name, x in tensors.items() if x is not None}, module)
+        tensors, read = _four_axes({name: x.detach() for name, x in tensors.items() if x is not None}, module)
         value, dtype = tensors["value"], tensors["value"].dtype
         query, key = tensors.get("query", tensors.get("weights")), tensors.get("key", value)
         sizes = *query.shape[:2], key.shape[1], query.shape[-2], value.shape[-2], key.shape[-1]
-        call = Call(len(self.seen), path, kind, *sizes, scale, float(dropout), dtype, bool(is_causal), tuple(notes))
+        call = Call(len(self.seen), path, kind, *sizes, scale, float(dropout), dtype, bool(is_causal), (*notes, *read))
         self.seen.append(call)
         size = sum(x.numel() * x.element_size() for x in tensors.values())
-        if self.layers is not None and not fits(self.layers, path):
+        if torch._C._functorch.is_functorch_wrapped_tensor(value):
+            call.notes += ("inside torch.vmap, which hides an axis",)
+        elif self.layers is not None and not fits(self.layers, path):
             call.notes += ("another layer was asked for",)
         elif size > self.left:
             call.notes += (f"would take {size / 2**20:.0f} MB, and most= is used up",)
@@ -111,23 +114,27 @@ class Watching(TorchFunctionMode):
 
 
 def _four_axes(tensors, module):
-    """Return tensors (..., n, d) as (b, h, n, d): heads may be folded into the batch, be in groups, or be missing."""
+    """Return tensors (..., n, d) as (b, h, n, d), and a note on how their axes were read, where that was not sure.
+
+    Heads may be folded into the batch, be in groups, stand first, or be missing; the number of a module's heads tells.
+    """
     lead = next(tensors[name] for name in ("weights", "masked", "query") if name in tensors).shape[:-2]
-    heads = next((x for name in _HEADS if isinstance(x := getattr(module, name, None), int)), 1)
-    grouped = len(lead) == 3 and tensors["value"].shape[-3] == 1 < lead[-1]  # heads in groups, which share keys
-    cut = 1 if len(lead) < 3 or grouped else -1
+    heads = next((x for name in _HEADS if isinstance(x := getattr(module, name, None), int)), 0)
+    groups = len(lead) == 3 and (1 in tensors["value"].shape[1:-2] or heads == lead[1:].numel())  # which share keys
+    cut = 1 if len(lead) < 3 or (groups and heads != lead[2]) else -1
     both = lead[:cut].numel(), lead[cut:].numel()
-    if len(lead) == 1 and lead[0] % heads == 0:
+    if len(lead) == 1 and heads and lead[0] % heads == 0:
         both = lead[0] // heads, heads
 
     def four(name, x):
         own = x.shape[:-2]
         if name == "mask" and x.dim() in (2, 4):
-            return x.expand(*(1,) * (4 - x.dim()), *x.shape)
-        if own.numel() != lead.numel():
-            if len(own) == len(lead) == 2:
-                return x  # fewer heads, which groups share; or one sequence for all
-            x = x.expand(*lead, *x.shape[-2:])
-        return x.reshape(*both, *x.shape[-2:])
+            x = x.expand(*(1,) * (4 - x.dim()), *x.shape)
+        elif own.numel() == lead.numel() or not len(own) == len(lead) == 2:  # else groups share its heads
+            x = x.expand(*lead, *x.shape[-2:]).reshape(*both, *x.shape[-2:])
+        return x.transpose(0, 1) if first else x
 
-    return {name: four(name, x) for name, x in tensors.items()}
+    first = len(lead) == 2 and heads == lead[0] != lead[1]
+    sure = lead.numel() == 1 or (len(lead) == 2 and (heads in lead or 1 in lead))
+    read = f"axes of {' x '.join(map(str, lead))} read as batch {both[0]} x heads {both[1]}"
+    return {name: four(name, x) for name, x in tensors.items()}, [] if sure else [read]

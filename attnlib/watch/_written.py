@@ -9,14 +9,18 @@ from torch.utils.weak import WeakIdKeyDictionary
 _SHAPES = {
     "view", "reshape", "transpose", "permute", "contiguous", "unsqueeze", "squeeze", "expand", "flatten", "__get__",
     "unflatten", "chunk", "split", "unbind", "to", "float", "type", "type_as", "half", "bfloat16", "clone", "repeat",
-    "__getitem__", "swapaxes", "movedim", "view_as", "expand_as", "repeat_interleave", "dropout", "cat", "pad",
+    "__getitem__", "swapaxes", "movedim", "view_as", "expand_as", "repeat_interleave", "cat", "pad", "detach",
+    "dropout", "narrow", "select", "double",
 }  # fmt: skip
 _SCALES = {"mul": 1, "mul_": 1, "multiply": 1, "__rmul__": 1, "div": -1, "div_": -1, "true_divide": -1, "divide": -1}
+# What adds to scores or hides keys; whatever else is done to them makes other scores of them.
+_ADDS = {"add", "sub", "masked_fill", "where", "max", "maximum", "clamp", "clamp_min", "iadd", "radd", "isub"}
 _PRODUCTS = {"matmul": (0, "input", "other"), "bmm": (0, "input", "mat2"), "baddbmm": (1, "batch1", "batch2")}
-# What a tensor may be: multiplied by a constant; the product of queries and keys, times `factor`; out of a softmax.
-Scaled = namedtuple("Scaled", "factor")
+# What a tensor may be: multiplied by a constant, perhaps the features of a linear layer; the product of queries and
+# keys, times `factor`; out of a softmax over `axis`, of what `masked` was, perhaps with its last axes exchanged.
+Scaled = namedtuple("Scaled", "factor origin", defaults=[""])
 _Scores = namedtuple("_Scores", "query key factor notes", defaults=[()])
-_Weights = namedtuple("_Weights", "scores masked notes", defaults=[()])
+_Weights = namedtuple("_Weights", "scores masked axis exchanged dropout notes", defaults=[False, 0.0, ()])
 _ORDER, _NO_SCORES = [Scaled, _Scores, _Weights], _Scores(None, None, 1.0)
 
 
@@ -31,53 +35,111 @@ class Follower:
         if name in _PRODUCTS:
             place, *names = _PRODUCTS[name]
             a, b = (args[i] if len(args) > i else kwargs[key] for i, key in enumerate(names, place))
-            self._product(a, b, result, self.tags.get(a), self.tags.get(b), result, kwargs.get("alpha", 1))
+            lead = "ABCDEF"[: max(a.dim(), b.dim()) - 2]
+            if min(a.dim(), b.dim()) > 1:
+                letters = lead[len(lead) + 2 - a.dim() :] + "ic", lead[len(lead) + 2 - b.dim() :] + "cj", lead + "ij"
+                self._product(*letters, a, b, result, kwargs.get("alpha", 1.0))
         elif name == "einsum":
-            if parts := _as_product(args[0], args[1:], result):
-                self._product(*parts, *(self.tags.get(x) for x in _tensors(args[1:])), result)
+            tensors = tensors_in(args[1:])
+            if isinstance(args[0], str) and "->" in args[0] and len(tensors) == 2:
+                equation = args[0].replace(" ", "").replace("->", ",")
+                more = "ABCDEF"[: tensors[0].dim() - len(equation.split(",")[0].replace("...", ""))]
+                self._product(*equation.replace("...", more).split(","), *tensors, result)
+        elif name in ("linear", "addmm"):
+            self._mark(result, "linear")
         else:
             self._elementwise(name, args, kwargs, result, first)
 
+    def weigh(self, x):
+        """Tell whether a tensor came out of a softmax."""
+        return isinstance(self.tags.get(x), _Weights)
+
+    def _mark(self, x, origin):
+        if x.shape[-1] > 1:  # one number of each pair may still be a score
+            self.tags[x] = Scaled(1.0, origin)
+
     def _elementwise(self, name, args, kwargs, result, first):
-        tagged = [(tag, x) for x in _tensors(args) if (tag := self.tags.get(x))]
+        tagged = [(tag, x) for x in tensors_in(args) if (tag := self.tags.get(x))]
         tag, most = max(tagged, key=lambda pair: _ORDER.index(type(pair[0])), default=(None, None))
+        new = name not in _SHAPES
         if name == "softmax" and not isinstance(tag, _Weights):
             axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
-            notes = () if axis in (-1, first.dim() - 1) else ("softmax over the queries",)
-            tag = _Weights(tag if isinstance(tag, _Scores) else None, first.detach(), notes)
+            features = isinstance(tag, Scaled) and tag.origin  # of a linear layer, as of a router: no map of pairs
+            scores = tag if isinstance(tag, _Scores) else None
+            tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
         elif name in _SCALES and len(args) > 1:
             tag = _scaled_by(tag, args, _SCALES[name])
         elif name in ("exp", "exp_") and isinstance(tag, _Scores):
-            tag = _Weights(tag, first.detach())
-        elif name in ("tanh", "tanh_") and isinstance(tag, _Scores):
-            tag = tag._replace(notes=(*tag.notes, "tanh of scores"))
-        elif isinstance(tag, Scaled) and name not in _SHAPES:
-            tag = None
-        if isinstance(tag, _Scores) and most is not None and _exchanges_axes(most, result):
-            tag = tag._replace(query=tag.key, key=tag.query)
-        for x in _tensors(result if isinstance(result, tuple | list) else [result]) if tag else ():
+            tag = _Weights(tag, first.detach(), -1)
+        elif isinstance(tag, _Scores) and new:
+            if name.strip("_") not in _ADDS or ("sub" in name and args[0] is not most):
+                tag = _note_change(tag, name)
+        elif isinstance(tag, _Weights) and name == "dropout":
+            p, on = args[1:3] if len(args) > 2 else (kwargs.get("p", 0.5), kwargs.get("training", True))
+            tag = tag._replace(dropout=p * on)
+        elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
+            tag = tag._replace(notes=("made of two maps, the scores are those of one",))
+        elif isinstance(tag, Scaled) and new:
+            tag = tag.origin and Scaled(1.0, tag.origin)
+        if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
+            scores = isinstance(tag, _Scores)
+            tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
+        for x in tensors_in([result]) if tag else ():
             # A weight that is spread over features, as a router's, is no map of pairs any more.
-            if x.is_floating_point() and (most is None or name in _SHAPES or x.shape[-1:] == most.shape[-1:]):
+            whole = most is None or not new or (x.shape[-1:] == most.shape[-1:] and x.dim() >= most.dim())
+            if x.is_floating_point() and whole:
                 self.tags[x] = tag
 
-    def _product(self, a, b, product, first, second, result, alpha=1):
-        """A product of two tensors, as matrices (..., i, c) and (..., c, j), with what is known of them."""
-        weights = [isinstance(tag, _Weights) for tag in (first, second)]
-        if weights == [True, False] and b.dim() > 1:
-            self._use(a, first, b, product)
-        elif weights == [False, True] and a.dim() > 2:
-            self._use(b.mT, second, a.mT, product.mT)
-        elif not any(weights) and min(a.dim(), b.dim()) > 1 and not isinstance(b, torch.nn.Parameter):
-            before = [tag.factor if isinstance(tag, Scaled) else 1.0 for tag in (first, second)]
-            query, key = (x.detach() if f == 1 else x.detach() / f for x, f in zip((a, b.mT), before, strict=True))
-            self.tags[result] = _Scores(query, key, before[0] * before[1] * alpha)
+    def _product(self, a, b, out, x, y, result, alpha=1.0):
+        """See a product of two tensors: scores, or weights that multiply values; letters name the axes."""
+        if self.weigh(y):
+            a, b, x, y = b, a, y, x
+        if len(b) == 2 and (len(a) > 2 or isinstance(y if y._base is None else y._base, torch.nn.Parameter)):
+            tag = self.tags.get(x)  # a table for all is a layer, or mixes heads
+            if not isinstance(tag, _Scores | _Weights) or out[-1] != a[-1]:
+                return self._mark(result, "linear")
+            self.tags[result] = _note_change(tag, "a product") if isinstance(tag, _Scores) else tag
+            return None
+        # Heads that share keys stand on one side alone, as queries do: their letter, or the order, tells them.
+        inner, ends = set(a) & set(b) - set(out), [set(a) & set(out) - set(b), set(b) & set(out) - set(a)]
+        if len(inner) != 1 or not all(ends) or self.weigh(y):
+            return None
+        (c,), (i, j) = inner, [max(only, key=lambda x: (x.lower() not in "hgr", out.index(x))) for only in ends]
+        lead = [letter for letter in (a if self.weigh(x) else out) if letter not in (i, j, c)]
 
-    def _use(self, weights, tag, value, out):
-        """Hand over weights at the moment when they multiply the values."""
-        scores, masked, n_k = tag.scores or _NO_SCORES, tag.masked, weights.shape[-1]
-        if scores.query is None and (tag.notes or weights.dim() < 3):
-            return  # a softmax that is no attention, as over experts or over a kernel
-        notes = [*scores.notes, *tag.notes]
+        def in_order(x, letters, *ends):
+            missing = "".join(letter for letter in lead if letter not in letters)
+            return x[(..., *[None] * len(missing))].permute([(letters + missing).index(i) for i in (*lead, *ends)])
+
+        if self.weigh(x):
+            order = [a.index(letter) for letter in (*lead, i, c)]
+            self._use(x, y, in_order(y, b, c, j), in_order(result, out, i, j), order)
+            return self._mark(result, "mixed")
+        sides = [(x, in_order(x, a, i, c)), (y, in_order(y, b, j, c))]
+        before, views = [], []
+        for side, view in sides[::-1] if out.index(i) > out.index(j) else sides:
+            before.append(tag.factor if isinstance(tag := self.tags.get(side), Scaled) else 1.0)
+            views.append(view.detach() if before[-1] == 1 else view.detach() / before[-1])
+        self.tags[result] = _Scores(*views, before[0] * before[1] * alpha)
+
+    def _use(self, weights, source, value, out, order):
+        """Hand over weights at the moment when they multiply the values; `order` makes them (..., n_q, n_k)."""
+        tag = self.tags[weights]
+        scores, masked, axis, notes = tag.scores or _NO_SCORES, tag.masked, tag.axis, [*tag.notes]
+        mixed = getattr(self.tags.get(source), "origin", "") == "mixed"  # by a softmax, as in linear attention
+        if scores.query is None and (axis != -1 or min(weights.dim(), value.dim()) < 3 or mixed):
+            return  # no attention, but experts or a kernel
+        if tag.exchanged:
+            masked, axis = masked.mT, {-1: -2, -2: -1}.get(axis, axis)
+        if masked.numel() == weights.numel() and masked.shape[-2:] == weights.shape[-2:]:
+            masked = masked.reshape(weights.shape)  # heads were folded into the batch
+        if tag.exchanged != (order[-1] < order[-2]):
+            scores = scores._replace(query=scores.key, key=scores.query)
+        if masked.dim() == weights.dim():
+            masked, axis = masked.permute(order), order.index(axis % weights.dim()) - weights.dim()
+        weights, n_k = weights.permute(order), value.shape[-2]
+        if axis != -1:
+            notes.append("softmax over the queries" if axis == -2 else "softmax over neither queries nor keys")
         if scores.query is not None and (more := masked.shape[-1] - n_k) > 0:
             notes.append(f"the softmax saw {more} more column{'s' * (more > 1)}, as with a sink")
             last = torch.allclose(masked.softmax(-1)[..., -n_k:].to(weights.dtype), weights)
@@ -87,21 +149,31 @@ class Follower:
             scores, masked = _NO_SCORES, None
         some = {"query": scores.query, "key": scores.key, "value": value, "output": out, "masked": masked}
         same = masked is not None and masked.shape == weights.shape
-        if not same or not torch.allclose(masked.softmax(-1).to(weights.dtype), weights, atol=1e-6):
+        if not same or not torch.allclose(masked.softmax(-1).to(weights.dtype), weights, atol=1e-6, equal_nan=True):
             some["weights"] = weights  # else one array (n_q, n_k) is enough
-        self.keep("written out", some, None if masked is None else scores.factor, notes=notes)
+            notes += ["the weights are no softmax of these scores"] * (same and not tag.dropout and not notes)
+        scale, notes = None if masked is None else scores.factor, [*scores.notes, *notes]
+        self.keep("written out", some, scale, dropout=tag.dropout, notes=notes)
+
+
+def _note_change(scores, name):
+    return scores._replace(notes=(*scores.notes, f"scores changed by {name.strip('_')}"))
 
 
 def _scaled_by(tag, args, power):
-    constant = next((c for x in args[1::-1] if (c := _constant(x)) is not None), None)
-    if not constant:
-        return None if isinstance(tag, Scaled) else tag
-    if tag is None:
-        return Scaled(constant**power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
-    return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * constant**power)
+    numbers = [c for x in args[1::-1] if (c := _constant(x)) is not None]
+    if numbers and numbers[0] and (power > 0 or _constant(args[1]) is not None):
+        if tag is None:
+            return Scaled(numbers[0] ** power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
+        return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * numbers[0] ** power)
+    if not isinstance(tag, _Scores):
+        return tag if isinstance(tag, _Weights) else tag and tag.origin and Scaled(1.0, tag.origin)
+    mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
+    return tag if mask else _note_change(tag, "a factor that is not one number")
 
 
-def _tensors(args):
+def tensors_in(args):
+    """Return the tensors among arguments, and in their tuples and lists."""
     inside = (y for x in args for y in (x if isinstance(x, tuple | list) else [x]))
     return [x for x in inside if isinstance(x, torch.Tensor)]
 
@@ -118,18 +190,3 @@ def _constant(x):
     if isinstance(x, torch.Tensor) and (x.dim() or isinstance(x, torch.nn.Parameter) or x.is_meta):
         return None
     return float(x) if isinstance(x, torch.Tensor | int | float) else None
-
-
-def _as_product(equation, tensors, result):
-    """Return both sides of an einsum and its result as those of a product (..., i, c) (..., c, j), or None."""
-    tensors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
-    if not isinstance(equation, str) or "->" not in equation or len(tensors) != 2:
-        return None
-    more = "ABCDEFG"[: tensors[0].dim() - len(equation.split(",")[0].replace(" ", "").replace("...", ""))]
-    a, b, out = equation.replace(" ", "").replace("...", more).replace("->", ",").split(",")
-    shared = [x for x in out if x in a and x in b]
-    i, j, c = set(a) & set(out) - set(b), set(b) & set(out) - set(a), set(a) & set(b) - set(out)
-    sides = ((a, (*i, *c), tensors[0]), (b, (*c, *j), tensors[1]), (out, (*i, *j), result))
-    if any(len(x) != 1 for x in (i, j, c)) or any(len(side) != len(shared) + 2 for side, _, _ in sides):
-        return None
-    return [x.permute([side.index(letter) for letter in (*shared, *last)]) for side, last, x in sides]

@@ -1,7 +1,6 @@
 """What was seen: one attention call, and all of them."""
 
 import fnmatch
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import core
+from .. import core, masks
+from ..columns import align
 
 BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
 # How far the output of a trace may be from the model's, as a share of its largest number.
@@ -73,6 +73,12 @@ class Call:
         return trace
 
     @property
+    def plain(self) -> bool:
+        """Whether it was kept, and its weights are softmax(scale * query @ key^T + mask), for all that was seen."""
+        made = any(note.startswith(("scores changed", "softmax over")) for note in self.notes)
+        return {"query", "weights"} & {*(self.kept or {})} == {"query"} and not made
+
+    @property
     def _name(self):
         return f"call {self.number} ({self.path})"
 
@@ -110,7 +116,8 @@ class Call:
             return "none"
         allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
         bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
-        return " + ".join([*_kind(allowed.cpu()), *["bias"] * bias]) or "none"
+        words = masks.in_words(allowed.numpy(force=True)) + " + bias" * bias
+        return words.removeprefix("none + ")
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
@@ -172,13 +179,12 @@ class Seen(list[Call]):
         them, and whose weights are a softmax of their scores; LookupError says that there are none.
         """
         n = len(words)
-        fit = [call for call in self if {"query", "weights"} & {*(call.kept or {})} == {"query"}]
-        fit = [call for call in fit if call.n_q == call.n_k == n and call.scale > 0]
+        fit = [call for call in self if call.plain and call.n_q == call.n_k == n and call.scale > 0]
         if not fit:
-            sizes = ", ".join(sorted({f"{call.n_q} x {call.n_k}" for call in self})) or "no call"
+            got = dict.fromkeys(f"{c.n_q} x {c.n_k}" + f" ({'; '.join(c.notes)})" * bool(c.notes) for c in self)
             raise LookupError(
-                f"ribbons show maps of all words, expected a call of {n} x {n} that was kept, got {sizes}. "
-                "Fix: one word for each token, or trace() of one call."
+                f"ribbons show softmax(scale * query @ key^T + mask) of all words, expected a call of {n} x {n} that "
+                f"was kept, got {', '.join(got) or 'no call'}. Fix: one word for each token, or trace() of one call."
             )
         fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
         scores = np.stack([call.trace(batch).masked_scores for call in fit])
@@ -191,12 +197,12 @@ class Seen(list[Call]):
             return _why_nothing(self.model)
         head = ["", "module", "kind", "b", "h", "n_q", "n_k", "d_k", "scale", "mask", "dtype", "notes"]
         more = f"\n... and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
-        return _align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
+        return align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
 
 
 @dataclass(repr=False, eq=False)
 class Grid:
-    """Calls by heads. It shows itself as a table: at how many keys a query of each head looks, on average."""
+    """Calls by heads, for `live.grid`. It shows itself as a table: at how many keys a query of each head looks."""
 
     calls: list[Call]
     keys: list[np.ndarray]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
@@ -210,7 +216,7 @@ class Grid:
     def __repr__(self) -> str:
         heads = [f"head {head}" for head in range(max(map(len, self.keys)))]
         rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
-        return _align([["", "module", *heads], *rows])
+        return align([["", "module", *heads], *rows])
 
 
 def _in_few_cells(call, batch, side):
@@ -233,11 +239,6 @@ def fits(pattern: str, path: str) -> bool:
     return f"{path}.".startswith(f"{pattern}.") or any(fnmatch.fnmatchcase(whole, pattern) for whole in wholes)
 
 
-def _align(rows):
-    widths = [max(map(len, column)) for column in itertools.zip_longest(*rows, fillvalue="")]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-
-
 def _as_boolean(mask):
     """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
     if mask.dtype == torch.bool:
@@ -252,25 +253,9 @@ def _difference(masked, scaled, dtype):
     """Return what was done to the scaled scores before the softmax, as a mask."""
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
     most = (added := masked - scaled).amax(-1, keepdim=True)
-    added = added - most.masked_fill(most <= BLOCKED, 0)
+    added = (added - most.masked_fill(most <= BLOCKED, 0)).masked_fill(added.isnan(), 0)
     least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
     return _as_boolean(added * (added.abs() > least))
-
-
-def _kind(allowed):
-    """Return the words for a boolean mask (b, h, n_q, n_k): a list of one, or of none where all may attend."""
-    (n_q, n_k), columns = allowed.shape[-2:], allowed.any(-2, keepdim=True)  # the keys that anybody sees
-    hidden = int((~columns)[:, 0, 0].sum(-1).amax())
-    behind = f", {hidden} key{'s' * (hidden > 1)} hidden" if hidden else ""
-    if torch.equal(allowed, columns.expand_as(allowed)):
-        return ["padding" + behind] if hidden else []
-    first = allowed.byte().argmax(-1)  # key of each row
-    for name, offset in (("causal", n_k - n_q), ("causal, upper left", 0)):
-        far = int((torch.arange(n_q) + offset - first)[allowed.any(-1)].amax())
-        before = columns.expand_as(allowed).tril(offset)
-        if torch.equal(allowed, before.triu(offset - far)):
-            return [name + (f", reaches back {far}" if before.tril(offset - far - 1).any() else "") + behind]
-    return ["some pairs" + behind]
 
 
 def _why_nothing(model):

@@ -67,14 +67,16 @@ for id, (n, chosen) in sorted(before.items(), key=lambda row: -row[1][1] / row[1
 # %% [markdown]
 # ## Which questions tell people apart?
 #
-# Discrimination is the correlation of a question with the sum of the others. Near 0 or below it measures something
-# else: read it again, aloud, with somebody who has not seen it.
+# Discrimination is the correlation of a question with the sum of the others, among those who wrote its form before. In
+# a small class chance alone moves it far, so read the interval. Only a question whose interval ends low, say below 0.1,
+# measures something else. Read that one again, aloud, with somebody who has not seen it.
 
 # %%
-for form in "AB":
-    share, apart = inventory.items([s for s in sheets if (s.form, s.when) == (form, "before")])
-    print(form, "share right   ", *(f"{x:5.2f}" for x in share))
-    print(form, "discrimination", *(f"{x:5.2f}" for x in apart))
+before = {form: [s for s in sheets if (s.form, s.when) == (form, "before")] for form in "AB"}
+found = {form: inventory.items(some) for form, some in before.items()}
+for i, item in enumerate(inventory.ITEMS):
+    told = (inventory.correlation_text(found[form][1][i], len(before[form])) for form in "AB")
+    print(f"{i + 1:>2} {item['topic']:<34}", *(f"{text:>25}" for text in told))
 
 # %% [markdown]
 # ## How many people next time?

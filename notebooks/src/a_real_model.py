@@ -16,7 +16,7 @@ from torch import nn
 
 import attnlib as al
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 from attncourse import check, mine, predict, real_model
 from attncourse.views import block, head_map
 from attnlib import live, plot
@@ -428,7 +428,7 @@ heads, tables = {}, {}
 for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     tables[measure.__name__] = mean_weight(measure)  # (6, 12)
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Compare the best"
 print(f"{'measure':13s} {'best':10s}   {'second':10s}   third")
 for name, table in tables.items():
     best, heads[name] = head_at(table, 0)

@@ -29,7 +29,7 @@ STEPS |= {"scores": "21", "scale": "6 23 24\n26 29", "mask": "1 2 11 12\n13 15 3
 STEPS |= {"softmax": "3 7 14\n22 25 33", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 figure, ax = plot.subplots(figsize=(6.4, 2.9))
 _ = ax.set(xlim=(-0.5, 5.5), ylim=(-0.7, 1.4)), ax.axis("off")
 _ = ax.set_title("One layer of attention, and where the cases sit")

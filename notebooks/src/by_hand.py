@@ -66,7 +66,7 @@ predict.before_by_hand(None, None, None)  # a letter each: "a", "b" or "c"
 # a **score**.
 
 
-# %% tags=["slide"]
+# %%
 def dot(a, b):
     return sum(p * q for p, q in zip(a, b, strict=True))
 
@@ -94,7 +94,7 @@ for name, neighbour in (("river", river), ("money", money)):
 # *Anna saw Ben; she* \_\_\_. Who is *she*? Each word has six features. Five say what the word is: 1 is yes, 0 is no. The
 # sixth says *who* the word is: 2 is Anna, and -2 is Ben. All other words have 0, until attention tells them.
 
-# %% tags=["slide"] says=["Anna saw Ben; she", "Each word has six", "The sixth says"]
+# %%
 x = [
     [1, 0, 1, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw
@@ -136,7 +136,7 @@ for word, token in zip(WORDS, x):
 # number that comes out. To take a word times a matrix, multiply each row by its feature, and add up.
 
 
-# %%
+# %% tags=["slide"]
 W_Q = [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
 W_K = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
 W_V = [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]  # (d_in, d_v)
@@ -174,7 +174,7 @@ def draw_matrix(ax, left, name, W, columns, colour):
     boxes(ax, left, -6.5, vector_times_matrix(x[she], W), colour)
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(5.7, 3.5))
 for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
     _ = ax.text(-0.7, -i, feature, ha="right", va="center")

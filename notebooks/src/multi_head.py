@@ -115,7 +115,7 @@ print("saw:", one_head[1], "  she:", one_head[3])
 #
 # **Predict.** Which sign has *who* of *saw* in head 1, and which in head 2?
 
-# %% tags=["slide"]
+# %% tags=["slide"] says="Head 1 brings"
 x, W_Q, W_K, W_V, W_O = TWO_HEADS  # (4, 6), then (6, 6) each
 parts, of_head = (slice(0, 3), slice(3, 6)), []  # the columns of each head
 for part in parts:

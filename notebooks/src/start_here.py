@@ -3,8 +3,7 @@
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
-# **Who gets the drink?** Guess. A real language model guesses, too, and you see where it looks. Then move the slider to
-# both ends. (In a notebook, Shift + Enter brings up the question.)
+# Guess. A real language model guesses, too, and you see where it looks. Then move the slider to both ends.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Then move"
 import numpy as np

@@ -599,7 +599,7 @@ _ = right.set(xlabel="step", title="loss")
 #
 # The story fits the maps. Test it: take away what it needs. In a copy of the model, layer 1 adds zeros.
 
-# %% tags=["nbval-ignore-output", "slide"]
+# %% tags=["nbval-ignore-output"]
 broken = AttentionOnly(2)
 broken.load_state_dict(inductors[2].state_dict())
 with torch.no_grad():

@@ -32,6 +32,7 @@ BESIDE = [
     "checks",
     "diagnose",
     "watch",
+    "assistants",
     "class",
     "grading",
 ]

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import io
 import json
+import linecache
 import os
 import re
 import sys
@@ -28,32 +29,40 @@ from .apart import NoAnswer, Recorded, Replayed, apart
 from .notebooks import Series, read_cells
 from .submissions import Submission
 
-_OF_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
+OF_TORCH = re.compile(r"^\s*(?:import|from) .*\btorch(?:_layers)?\b", re.MULTILINE)
 
 
 def judgements(notebook, submissions):
     """Yield {which, number, state, mistakes, why, cell, remark} for each exercise of a notebook and each submission."""
     namespace, place, trouble = {"__name__": "__main__", "display": lambda *things, **options: None}, 0, ""
-    if any(_OF_TORCH.search(cell["source"]) for submission in submissions for cell in submission.cells):
+    if any(OF_TORCH.search(cell["source"]) for submission in submissions for cell in submission.cells):
         with contextlib.suppress(ImportError):  # in a copy the import is refused, because torch loads libraries in C
             importlib.import_module("torch")
     for task in notebook.tasks:
         try:
             for cell in notebook.cells[place : task.place]:
                 if cell["cell_type"] == "code":
-                    _execute(cell["source"], namespace)
+                    execute(cell["source"], namespace)
         except Exception as error:
             trouble = trouble or f"the series' own cells do not run here: {type(error).__name__}: {error}"
         for submission in submissions:
             found = judged_one(task, submission, notebook, namespace, trouble)
             yield {"which": submission.which, "number": task.number, **found._asdict()}
         with contextlib.suppress(Exception):
-            _execute(task.solution, namespace)
+            execute(task.solution, namespace)
         place = task.place + 1
 
 
-def _execute(source, namespace):
-    exec(compile(source, "<cell>", "exec"), namespace)
+def execute(source, namespace):
+    """Run a cell; an error can quote its lines."""
+    name = f"<cell {len(linecache.cache)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), namespace)
+
+
+def load_judge(where, name):
+    """Return what judges an exercise: a check of the catalogue, or a function of the clinic, which needs torch."""
+    return EXERCISES[name] if where == "check" else getattr(importlib.import_module("attncourse.clinic.patients"), name)
 
 
 class Judgement(NamedTuple):
@@ -81,7 +90,7 @@ def judged_one(task, submission, notebook, namespace, trouble=""):
     for cells, others in tried:
         others = [source for source in others if source not in notebook.sources]
         for own in (False, True):
-            judgement = _judge_reading(_Answer(task, cells, others, namespace, own))
+            judgement = _judge_reading(Answer(task, cells, others, namespace, own))
             if judgement.state == "right":
                 return judgement
             judgements += [judgement] * (not own)
@@ -117,27 +126,31 @@ def anonymous(cells):
     return ast.unparse(tree)
 
 
-class _Answer:
+class Answer:
     """An answer of a student's, to be run in a copy of this process; `own`: with the student's meaning of all names."""
 
     def __init__(self, task, cells, others, namespace, own):
         self.task, self.cells, self.others, self.namespace, self.own = task, cells, others, namespace, own
+        self.error = None  # the last one that a cell has raised
 
     def values(self):
         """Run the cells and return what stands in the call of the check; only the copy may do so."""
         for name in self.task.answers:
             self.namespace.pop(name, None)
-        error = None
         for source in self._sources():
             try:
-                _execute(source, self.namespace)
+                execute(source, self.namespace)
             except Exception as raised:
-                error = raised
+                self.error = raised
         arguments = [ast.unparse(argument) for argument in self.task.call.args]
         try:
             return [eval(argument, self.namespace) for argument in arguments]
         except NameError:
-            what = f"raises {type(error).__name__}" if error else f"defines no {' and no '.join(self.task.answers)}"
+            what = (
+                f"raises {type(self.error).__name__}"
+                if self.error
+                else f"defines no {' and no '.join(self.task.answers)}"
+            )
             raise NoAnswer(f"its cell {what}") from None
 
     def _sources(self):
@@ -266,7 +279,7 @@ def _of_puzzle(puzzle, matrices):
 
 def _of_patient(name, answer):
     """Return (state, no mistakes): a probe is called in the copy, and judged here by what its calls gave."""
-    check = getattr(importlib.import_module("attncourse.clinic.patients"), name)  # it needs torch
+    check = load_judge("patients", name)
 
     def record_calls():
         values = [_recordable(value) for value in answer.values()]
