@@ -29,6 +29,7 @@ figure, ax = plot.subplots(figsize=(6.2, 3.4))
 they = reference["they"]
 title = "L4H2: weights of “they”"
 _ = plot.bar_chart(they["weights"], title=title, ax=ax, keys=they["tokens"])
+ax.yaxis.labelpad = 12  # a slide has larger letters
 print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f}")
 
 # %% [markdown]
