@@ -35,7 +35,8 @@ def beside(broken, fixed):
 
 
 # %% [markdown]
-# This is an appendix to [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]), to be opened where you need it. Start from what you see:
+# This is an appendix to [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]), to be opened where you need it. Start from what you see
+# ([Cases by symptom](../docs/book/symptoms.md) measures which bug shows what):
 #
 # | you see | look up case |
 # |---|---|
