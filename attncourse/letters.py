@@ -36,21 +36,27 @@ def text():
 class Corpus:
     """A text as numbers: `kinds` are its different letters, and the last tenth, up to 12,000 letters, is held out.
 
-    >>> corpus = Corpus("abracadabra")
-    >>> corpus.kinds, corpus.training.tolist(), corpus.held.tolist()
-    ('abcdr', [0, 1, 4, 0, 2, 0, 3, 0, 1], [4, 0])
+    >>> corpus = Corpus("abracadabra" * 40)
+    >>> corpus.kinds, corpus.training[:7].tolist(), len(corpus.held)
+    ('abcdr', [0, 1, 4, 0, 2, 0, 3], 44)
     """
 
     def __init__(self, words=None):
-        words = text() if words is None else words
+        self.own, words = words is not None, text() if words is None else words
+        if not isinstance(words, str) or len(words) < 10 * (N + 3):
+            raise ValueError(
+                f"A text is a string of {10 * (N + 3)} letters or more, so that its last tenth holds a window of {N}, "
+                f"got {len(str(words))}: {str(words)[:40]!r}. "
+                'Fix: hand over what stands in the file: open("my.txt", encoding="utf-8").read().'
+            )
         self.kinds = "".join(sorted(set(words)))
         cut = int(len(words) * 0.9)
         self.training_text, self.held_text = words[:cut], words[cut : cut + 12_000]
         self.training, self.held = self.numbers(self.training_text), self.numbers(self.held_text)
 
     def numbers(self, words):
-        """Return the numbers of letters; of one that the text never has, the number of a blank."""
-        number, blank = {letter: i for i, letter in enumerate(self.kinds)}, self.kinds.find(" ")
+        """Return the numbers of letters; of one that the text never has, the number of a blank, or 0."""
+        number, blank = {letter: i for i, letter in enumerate(self.kinds)}, max(0, self.kinds.find(" "))
         return np.array([number.get(letter, blank) for letter in words])
 
     def letters(self, tokens):
@@ -120,18 +126,6 @@ def held_out_bits(model, tokens, shift=1):
     return float(surprise(model, tokens, N // 2, shift)[:, N // 2 :].mean())
 
 
-def write(model, prompt, count, n, temperature, draw):
-    """Write `count` tokens behind the list `prompt`, and return all: the right answer of the exercise.
-
-    `model` goes from tokens (1, m) to logits (1, m, kinds) and sees n tokens at most. `draw` draws one from shares.
-    """
-    tokens = list(prompt)
-    for _ in range(count):
-        logits = model(np.array(tokens[-n:])[None])[0, -1]
-        tokens.append(draw(softmax(logits / temperature)))
-    return tokens
-
-
 def dice(seed=0):
     """Return a function that draws a number from shares; they need not sum to 1."""
     rng = np.random.default_rng(seed)
@@ -141,12 +135,6 @@ def dice(seed=0):
         return int((edges <= rng.random() * edges[-1]).sum())
 
     return draw
-
-
-def write_text(model, corpus, prompt="The ", count=200, temperature=1.0, seed=0):
-    """Return what a model writes behind a prompt, as letters."""
-    tokens = corpus.numbers(prompt).tolist()
-    return corpus.letters(write(lambda t: model(t)[0], tokens, count, N, temperature, dice(seed)))
 
 
 def load_results():

@@ -20,6 +20,7 @@ TRAINS = (
     "tests/test_jumps.py::test_the_diagonal_stands_in_the_weights_of_other_trainings",
     "tests/test_jumps.py::test_at_half_the_rate_twelve_heads_learn_nearly_all_of_it",
     "tests/test_letters.py::test_a_rate_may_depend_on_the_step",
+    "tests/test_letters.py::test_a_text_of_ones_own_runs_through_the_notebook",
     "tests/test_letters.py::test_what_is_stored_can_be_trained_again",
     "tests/test_neighbours.py",
     "tests/test_seeds.py::test_without_a_division_a_head_learns_late_and_with_a_small_start_early",

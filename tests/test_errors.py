@@ -14,7 +14,7 @@ from views import attend
 matplotlib.use("agg")
 
 import attnlib as al
-from attncourse import writer
+from attncourse import letters, writer
 from attnlib import ShapeError, live, plot, torch_layers
 from attnlib.rounding import rounded
 
@@ -464,6 +464,14 @@ CALLS += [
     ("rng a word", lambda: al.MultiHeadAttention(4, 2, rng="x"), TypeError, ("rng must be a seed", "got 'x'", "rng=0")),
     ("rng -1", lambda: al.MultiHeadAttention(4, 2, rng=-1), TypeError, ("rng must be a seed", "got -1")),
     ("writer, rng a word", lambda: writer.Writer(rng="x"), TypeError, ("rng must be a seed", "got 'x'")),
+    (
+        "a text of one's own, too short",
+        lambda: letters.Corpus("a" * 349),
+        ValueError,
+        ("350 letters or more", "a window of 32", "got 349: 'aaa"),
+    ),
+    ("the name of a file for its text", lambda: letters.Corpus("my.txt"), ValueError, ("got 6: 'my.txt'", "open(")),
+    ("a path for its text", lambda: letters.Corpus(pathlib.Path("my.txt")), ValueError, ("got 6: 'my.txt'",)),
     ("causal: n_q != n_k", lambda: al.causal_mask(3, 5), ShapeError, TWO_WAYS),
     (
         "causal: another word",

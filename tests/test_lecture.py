@@ -51,6 +51,13 @@ def unanswered(slides):
     return found
 
 
+def test_no_lecture_is_won_by_one_letter(planned):
+    _, slides = planned
+    letters = re.findall("Right is <strong>(.)</strong>", " ".join(slide.notes for slide in slides))
+    shares = [letters.count(letter) / len(letters) for letter in "abc"]
+    assert len(letters) > 2 and max(shares) <= 0.45 and (len(letters) < 6 or min(shares) >= 0.25), letters
+
+
 def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
     plan, slides = planned
     openings = {slide.head[:2] for slide in slides if slide.question} - {""}

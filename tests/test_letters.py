@@ -9,7 +9,7 @@ import torch
 from attncourse import clinic, letters
 from attncourse.training import train
 from attnlib.torch_layers import MultiHeadAttention
-from tools import letter_models
+from tools import letter_models, record_results
 
 CORPUS = letters.Corpus()
 LOOK_AHEAD = ("targets not shifted", "no mask", "mask off by one", "softmax over queries", "mask after softmax")
@@ -124,6 +124,11 @@ def test_no_division_shows_in_none_of_the_curves(recorded):
         assert 0 < (without - right).mean() < 0.1 and np.abs(without - right).max() < 0.2
 
 
+def test_at_twice_the_width_the_loss_shows_that_nobody_divides(recorded):
+    right, without = (recorded[f"{name}, wide 3"]["held"]["2400"] for name in ("right", "no division"))
+    assert (round(right, 2), round(without, 2)) == (2.11, 3.39)
+
+
 def test_who_sees_the_future_jumps_at_the_last_position_and_who_copies_does_not(recorded):
     for seed in (0, 1):
         for name in letters.TEN:
@@ -140,12 +145,28 @@ def test_heads_by_reshape_draw_a_saw_with_a_tooth_for_each_head(recorded):
 
 def test_what_is_lost_without_each_part(recorded):
     right, slow = ends("right"), ends("without norm, slow") - ends("right, slow")
+    assert (np.abs(ends("without attention") - 3.61) < 0.05).all()  # as a table of one letter
     assert (ends("without residual") > 4.2).all() and (ends("without network") - right > 0.25).all()
     assert np.abs(ends("without positions") - [recorded[name]["held"]["300"] for name in RIGHT]).max() < 0.1
     assert all(
         recorded[f"without positions {seed}"]["held"]["2100"] > ends("without positions")[seed] for seed in (0, 1, 2)
     )
     assert (ends("without norm") - right > 1.3).all() and (slow > 0).all() and (slow < 0.05).all()
+
+
+def test_too_pale_costs_more_than_too_sharp_and_nothing_before_training(recorded):
+    bits = {int(d_k): bits for d_k, (_, bits) in recorded["stops"]["2400"].items()}
+    assert 1.9 < bits[256] - bits[16] < 2.2 and 0.1 < bits[1] - bits[16] < 0.2
+    assert np.ptp([bits for _, bits in recorded["stops"]["0"].values()]) < 0.002
+    tokens, rows = CORPUS.held[:3200].reshape(-1, letters.N), np.arange(8, letters.N)
+    for d_k, told in ((1, 1.00), (16, 0.96), (256, 0.27)):
+        first = letters.Model(letters.load(2400).weights, d_k)(tokens)[1][0]
+        assert abs(first[:, :, rows, rows - 1].mean((0, -1)).max() - told) < 0.01
+
+
+def test_the_notebook_has_one_text_of_the_right_model(recorded):
+    assert recorded["right 0"]["text"] == recorded["stops"]["2400"]["16"][0]
+    assert letter_models.write_text(letters.load(2400), CORPUS) == recorded["right 0"]["text"]
 
 
 def test_two_heads_of_layer_1_look_one_and_two_back_in_each_seed(recorded):
@@ -167,10 +188,41 @@ def test_a_table_writes_more_known_words_and_the_model_more_than_a_table_of_thre
     assert known["a table of 3 letters"] < min(model) and max(model) + 0.1 < known["a table of 5 letters"]
 
 
-def test_short_texts_are_used_up(recorded):
-    for name, best in (("2000 letters 0", "50"), ("10000 letters 0", "200"), ("50000 letters 0", "600")):
-        curve = {step: bits for step, bits in recorded[name]["held"].items() if step != "0"}
+def test_short_texts_are_used_up_and_the_whole_is_not(recorded):
+    for name, best in (("2000 letters", "50"), ("10000 letters", "200"), ("50000 letters", "1200"), ("right", "2250")):
+        curve = {step: bits for step, bits in recorded[f"{name} 0"]["held"].items() if step != "0"}
         assert min(curve, key=curve.get) == best
+        assert (curve[best] < list(curve.values())[-1] - 0.1) == (
+            name != "right"
+        )  # of the whole, none is worse at the end
+
+
+ALPHABETS = {  # each letter of ours as another: of two bytes, or of three with no blank; and as short as may be
+    "Greek": {i: chr(0x370 + i) if chr(i).isalpha() else chr(i) for i in range(128)},
+    "Chinese": {i: chr(0x4E00 + i) for i in range(128)},
+    "short": {},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALPHABETS)
+def test_a_text_of_ones_own_runs_through_the_notebook(name, tmp_path, capsys):
+    words = letters.text()[: 350 if name == "short" else 35_000].translate(ALPHABETS[name])
+    source = record_results.SOURCE.with_name("model_of_your_own.py").read_text("utf-8")
+    ours = "corpus = letters.Corpus()\n"
+    assert (
+        ours in source
+        and "steps=300," in source
+        and 'letters.Corpus(open("my.txt", encoding="utf-8").read())' in source
+    )
+    (tmp_path / "my.txt").write_bytes(words.encode())
+    own = f"import pathlib\ncorpus = letters.Corpus(pathlib.Path({str(tmp_path / 'my.txt')!r}).read_text('utf-8'))\n"
+    page = tmp_path / "page.py"
+    page.write_text(source.replace(ours, own).replace("steps=300,", "steps=20,"), "utf-8")
+    found = record_results.run_cells(page)
+    assert found["corpus"].training_text + found["corpus"].held_text == words
+    assert 1 < found["held_out"] < 9 and found["judged"] is found["mine_now"]
+    assert set(found["corpus"].kinds) <= set(words) and "yours, after" in capsys.readouterr().out
 
 
 def test_the_file_is_half_a_megabyte_and_the_model_that_speaks_1200_times_as_large(cells, tmp_path):

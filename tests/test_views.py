@@ -567,6 +567,8 @@ def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
         view.sliders["head"].value, view.sliders["off"].value = head, off
         for root in parsed(view.picture.value):
             named = [t for t in root.iter("text") if "next-text" in t.get("style", "")]
+            words = [t.text for t in root.iter("text")]
+            assert words[words.index("When") + 1] == "John"  # of "Mary gave": its card stands at the left, as its path
             sizes = [(float(t.get("x")), float(t.get("y")), svg.width(t.text)) for t in named]
             boxes = [Bbox.from_bounds(x - wide / 2, y - 13, wide, 17) for x, y, wide in sizes]
             assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])

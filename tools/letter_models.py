@@ -15,7 +15,7 @@ from attnlib.core import softmax
 from attnlib.heads import merge_heads, split_heads
 
 SHORT = (2_000, 10_000, 50_000)  # letters of the shorter texts that the right model is trained on, too
-PARTS = ("residual", "network", "norm", "positions")
+PARTS = ("residual", "attention", "network", "norm", "positions")
 D_KS = (1, 4, 16, 64, 256, 1024)
 SLOW = ("right, slow", "without norm, slow")  # at 0.3 of the rate
 UNSEEN = {"no mask": -letters.N, "mask off by one": -1}  # how far key j lies behind query i at least; 0 where right
@@ -84,6 +84,7 @@ def mask_of(fault, n=letters.N):
 
 BLOCKS = {
     "without residual": lambda x, m, a, f, n1, n2: f(n2(a(n1(x), m))),
+    "without attention": lambda x, m, a, f, n1, n2: x + f(n2(x)),
     "without network": lambda x, m, a, f, n1, n2: x + a(n1(x), m),
     "without norm": lambda x, m, a, f, n1, n2: (y := x + a(x, m)) + f(y),
 }
@@ -97,11 +98,12 @@ def train_one(name, corpus, steps=2400):
     from attncourse.training import train
 
     mistake, _, seed = name.rpartition(" ")
-    mistake, slow, _ = mistake.partition(", slow")
+    mistake, _, how = mistake.partition(", ")  # how: "slow", or "wide"
     names, shift = cells(), 0 if mistake == "targets not shifted" else 1
-    steps, every = (600, 50) if mistake.endswith("letters") else (steps, EVERY)
+    every = EVERY
     if mistake.endswith("letters"):  # "2000 letters 0"
-        names["training"] = corpus.training[: int(mistake.split()[0])]
+        size = int(mistake.split()[0])
+        names["training"], steps, every = corpus.training[:size], steps if size > 10_000 else 600, 50
     names["MultiHeadAttention"] = modules().get(mistake, clinic.Attention)
     names["block"] = BLOCKS.get(mistake, names["block"])
     mask = torch.tensor(mask_of(mistake))
@@ -110,7 +112,7 @@ def train_one(name, corpus, steps=2400):
         return names["loss"](model, batch if shift else (batch[0], batch[0]), mask)
 
     torch.manual_seed(int(seed))
-    model = names["Model"](len(corpus.kinds))
+    model = names["Model"](len(corpus.kinds), width=128 if how == "wide" else 64)
     if mistake == "without positions":
         torch.nn.init.zeros_(model.position.weight)
         model.position.weight.requires_grad_(False)
@@ -118,7 +120,7 @@ def train_one(name, corpus, steps=2400):
     def measure(model):
         return torch_bits(model, mask, corpus, shift)
 
-    factor, rate = 0.3 if slow else 1, names["rate"]
+    factor, rate = 0.3 if how == "slow" else 1, names["rate"]
     options = {
         "steps": steps,
         "lr": lambda step: factor * rate(step),
@@ -130,7 +132,7 @@ def train_one(name, corpus, steps=2400):
     bits = np.array(history.losses) / math.log(2)
     result = {"train": {n: bits[max(0, n - 100) : n].mean() for n in history.measured if n}, "held": history.measured}
     weights = {n: {key: x.numpy() for key, x in state.items()} for n, state in history.snapshots.items()}
-    if mistake in letters.TEN:
+    if mistake in letters.TEN and not how:
         result |= looked_at(Faulty(weights[steps], mistake), corpus, shift)
     return weights, result
 
@@ -163,8 +165,14 @@ def looked_at(model, corpus, shift):
     found = {"by position": by_position(model, corpus, shift)}
     if not shift:
         found["against the next letter"] = by_position(model, corpus)
-    found["text"] = letters.write_text(model, corpus)
+    found["text"] = write_text(model, corpus)
     return found | {"known words": share_known(model, corpus)}
+
+
+def write_text(model, corpus, prompt=PROMPT, count=200, seed=0):
+    """Return what a model writes behind a prompt, as letters, at temperature 1."""
+    tokens = corpus.numbers(prompt).tolist()
+    return corpus.letters(lesson.write(lambda t: model(t)[0], tokens, count, letters.N, 1.0, letters.dice(seed)))
 
 
 def share_known(model, corpus, size=8):
@@ -172,7 +180,7 @@ def share_known(model, corpus, size=8):
     rng, words = np.random.default_rng(0), ""
     for seed, start in enumerate(rng.integers(len(corpus.held) - 20, size=size)):
         prompt = corpus.held_text[start : start + 16]
-        words += letters.write_text(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
+        words += write_text(model, corpus, prompt, 160, seed=seed)[16:] + "\n"
     return known_words(words, corpus.training_text)
 
 
@@ -187,6 +195,7 @@ def keep(name, weights, corpus, found):
         np.savez_compressed(letters.WEIGHTS, **packed)
         found["stops"] = {0: stops(fresh(weights[2400]), corpus)}
         found["stops"] |= {stop: stops(letters.load(stop), corpus) for stop in letters.STEPS}
+        found[name]["text"] = found["stops"][2400][16][0]  # one text of this model in the notebook, that of 8 bits
 
 
 def fresh(weights, seed=0):
@@ -213,7 +222,7 @@ def stops(model, corpus):
     found = {}
     for d_k in D_KS:
         other = letters.Model(model.weights, d_k=d_k)
-        found[d_k] = [letters.write_text(other, corpus, PROMPT, 200), letters.held_out_bits(other, corpus.held)]
+        found[d_k] = [write_text(other, corpus, PROMPT, 200), letters.held_out_bits(other, corpus.held)]
     return found
 
 

@@ -11,7 +11,7 @@ For a_real_model it runs the cells of the source in order and keeps every result
 trains every model of `attncourse.training.neighbours`, in half a minute. For train_and_look it runs the cells that
 define the model and its training, and trains it nineteen times, in five minutes. For one_token_at_a_time it trains the
 writer with five seeds, and its variants, in five minutes. For two_texts it runs the cells that define the translator
-and its training, and trains it ten times, in four minutes. For model_of_your_own it does so forty-two times, half a
+and its training, and trains it ten times, in four minutes. For model_of_your_own it does so forty-nine times, half a
 minute each on an idle machine, or only those named behind it, "right 0" for instance; what was trained before stays,
 and so the rest can follow another day. For the decoder it takes every one of `tools/measures.py`,
 in ten minutes or so, or only those named behind `decoder`. Run it after a change of an experiment;
@@ -280,6 +280,7 @@ def of_the_letters():
     names += ["right 2", *(f"{n} letters 0" for n in letter_models.SHORT)]
     names += [f"without {part} {i}" for i in range(3) for part in letter_models.PARTS]
     names += [f"{name} {i}" for i in range(3) for name in letter_models.SLOW]
+    names += ["right, wide 3", "no division, wide 3"]
     if "yardstick" not in found:
         found["yardstick"] = round_for_json(letter_models.yardstick(corpus))
         write(letters.RESULTS, found)

@@ -3,9 +3,7 @@
 from attnlib import live, svg
 from attnlib.colours import NEXT
 from attnlib.live.controls import DIVISOR, choice
-from attnlib.live.speaking_view import ACROSS, DOWN, lines
-
-ROW = 24  # pixels of a line of text
+from attnlib.live.speaking_view import ACROSS, DOWN, ROW, lines
 
 
 def typist(stops, steps=2400, d_k=16):
@@ -29,10 +27,11 @@ def typist(stops, steps=2400, d_k=16):
             svg.text(8, 20, told, bold=True),
             f'<rect x="8" y="34" width="4" height="{ROW * pages[page]}" fill="{NEXT}"/>',
         ]
-        parts += [svg.text(22, 52 + ROW * i, line, size=page.size) for i, line in enumerate(_lines(text, page))]
-        return svg.picture(
-            page.wide, 46 + ROW * pages[page], "what the model writes", f"{told}. It writes: {text}", parts
-        )
+        written = (svg.text(22, 52 + ROW * i, line, size=page.size) for i, line in enumerate(_lines(text, page)))
+        # no prose of ours: any letter may stand there
+        parts.append(f'<g class="attnlib-written">{"".join(written)}</g>')
+        size, options = (page.wide, 46 + ROW * pages[page]), {"at": (0, 0), "grow": 2} if page == ACROSS else {}
+        return svg.picture(*size, "what the model writes", f"{told}. It writes: {text}", parts, **options)
 
     def render(steps, d_k):
         return svg.layouts(*(draw(page, steps, d_k) for page in (ACROSS, DOWN))), {}

@@ -200,7 +200,7 @@ window.ask = {
     [...document.querySelectorAll("article")]
       .map((cell) => {
         const copy = cell.cloneNode(true);
-        copy.querySelectorAll("code, pre").forEach((code) => code.remove());
+        copy.querySelectorAll("code, pre, svg:has(.attnlib-written)").forEach((given) => given.remove());
         return copy.textContent;
       })
       .join(""),

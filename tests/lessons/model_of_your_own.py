@@ -136,6 +136,18 @@ def with_tensors(model, prompt, count, n, temperature, draw):
     return tokens[0]
 
 
+def handed(call):
+    """Return a writing loop that gets its logits by `call(model, tokens)`, a line of a student."""
+
+    def answer(model, prompt, count, n, temperature, draw):
+        t = list(prompt)
+        for _ in range(count):
+            t.append(draw(al.softmax(call(model, t[-n:]) / temperature)))
+        return t
+
+    return answer
+
+
 def again(model, prompt, count, n, temperature, draw):
     if count == 0:
         return prompt
@@ -188,6 +200,7 @@ WRONG = {
             bits("logits", "np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True))"),
             bits(lp="np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True))"),
             bits(lp="np.log(al.softmax(logits) + 1e-9)"),
+            bits("logits - logits.max()"),  # one maximum for all rows
         ],
         "logits_for_logarithms": [bits(end="-np.take_along_axis(logits, targets[..., None], -1).mean() / np.log(2)")],
     },
@@ -213,13 +226,24 @@ WRONG = {
             block("x + attention(x, mask)"),
             block(second="y + network(norm_1(y))"),
         ],
+        "norms_exchanged": [block("x + attention(norm_2(x), mask)", "y + network(norm_1(y))")],
+        "part_forgotten": [block(second="y"), block("x")],
+        "first_of_batch_taken": [block("x + attention(norm_1(x), mask)[0]")],
+        "mask_inverted": [block("x + attention(norm_1(x), ~mask)")],
         "argument_ignored": [block("x + attention(norm_1(x), mask | True)")],
         "mutates_input": [written_over],
+        None: [block("x + attention(mask, norm_1(x))")],  # torch raises NotImplementedError: tried all the same
     },
     "write": {
         "other_tokens_seen": [writing("t[:n]"), writing("t[-1:]"), writing("t[-n + 1:]"), never_appended],
         "never_cropped": [writing("t")],
         "first_row_asked": [writing(row="z[0, 0]")],
+        "no_row_chosen": [writing(row=row) for row in ("z[0]", "z[-1]", "z")],
+        "no_batch_axis": [
+            handed(lambda model, t: model(np.array(t))[0, -1]),
+            handed(lambda model, t: model(np.array(t))[-1]),
+        ],
+        "logits_for_shares": [writing(p="row / temperature"), writing(p="row")],
         "temperature_misplaced": [
             writing(p=f"al.softmax({p}") for p in ("row * temperature)", "row)", "row) / temperature")
         ],

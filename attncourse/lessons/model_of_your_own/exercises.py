@@ -37,6 +37,18 @@ def block(x, mask, attention, network, norm_1, norm_2):
     return Block(x=x, mask=mask, attention=attention, network=network, norm_1=norm_1, norm_2=norm_2).end
 
 
+def write(model, prompt, count, n, temperature, draw):
+    """Write `count` tokens behind the list `prompt`, and return all.
+
+    `model` goes from tokens (1, m) to logits (1, m, kinds) and sees n tokens at most. `draw` draws one from shares.
+
+    >>> write(lambda tokens: np.eye(4)[None, (tokens[0] + 1) % 4], [0], 5, 3, 0.01, np.argmax)
+    [0, 1, 2, 3, 0, 1]
+    """
+    given = {"model": model, "prompt": prompt, "count": count, "n": n, "temperature": temperature}
+    return Writing(seed=draw, **given).tokens
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Called(Function):
     """A function that is called in a way of its own: `way(function, *arguments of a probe)` returns one array."""
@@ -69,7 +81,10 @@ def _with_dice(function, model, prompt, count, n, temperature, seed):
 
 
 def _model(tokens):
-    """Give logits (1, m, 8) for up to 6 tokens (1, m); each depends on all tokens up to its own."""
+    """Give logits (1, m, 8) for up to 6 tokens (1, m); each depends on all tokens up to its own.
+
+    Tokens (m,) are taken for a batch, as any model takes its first axis: then it reads the first token alone.
+    """
     m = tokens.shape[-1]
     if m > 6:
         raise IndexError(f"index {m - 1} is out of bounds: this model has vectors for 6 positions")

@@ -31,22 +31,23 @@ class Bits(Steps):
 class Writing(Steps):
     draw = cached_property(lambda s: s.seed if callable(s.seed) else letters.dice(s.seed))
     seen = cached_property(lambda s: lambda tokens: tokens[-s.n :])
+    batch = cached_property(lambda s: lambda tokens: np.array(tokens)[None])
     last = cached_property(lambda s: lambda logits: logits[0, -1])
     shares = cached_property(lambda s: lambda row: softmax(row / s.temperature))
-    added = cached_property(lambda s: lambda tokens, new: [*tokens, new])
     rounds = cached_property(lambda s: s.count)
 
     @cached_property
     def tokens(self):
         tokens = list(self.prompt)
         for _ in range(self.rounds):
-            row = self.last(self.model(np.array(self.seen(tokens))[None]))
-            tokens = self.added(tokens, self.draw(self.shares(row)))
+            row = self.last(self.model(self.batch(self.seen(tokens))))
+            tokens.append(self.draw(self.shares(row)))
         return tokens
 
     written = cached_property(lambda s: np.array(s.tokens))
 
 
 class Block(Steps):
-    middle = cached_property(lambda s: s.x + s.attention(s.norm_1(s.x), s.mask))
+    found = cached_property(lambda s: s.attention(s.norm_1(s.x), s.allowed))
+    middle = cached_property(lambda s: s.x + s.found)
     end = cached_property(lambda s: s.middle + s.network(s.norm_2(s.middle)))
