@@ -439,13 +439,13 @@ for name, height in lines.items():
 for seed in () if corpus.own else (0, 1, 2):
     curve = list(found[f"right {seed}"]["held"].items())[1:]
     _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], "gray", lw=2)
-_ = ax.plot(list(dots), list(dots.values()), "o", color="black", ms=5)
+_ = ax.plot(list(dots), list(dots.values()), "o", ms=5)
 _ = ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter")
 _ = ax.set_title("Held-out letters: three seeds, and what to beat")
 
 # %% [markdown]
-# The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. A small
-# honest model ends about there, in the minute of training that we gave it.
+# The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. That is where
+# this small, honest model ends, in the minute of training that we gave it.
 
 # %% [markdown]
 # ## 5 · It writes
