@@ -428,10 +428,8 @@ if torch is not None:
 # own model after 300 steps. The lines are the yardsticks of section 2; gzip has read nothing before.
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"]
-lines = {"gzip": packed(late)}
-lines |= {f"{k} letters": tables[k] for k in (2, 3, 4)}
-if not corpus.own:
-    lines["Kneser-Ney"] = min(yard["smoothed"].values())
+lines = {"gzip": packed(late)} | {f"{k} letters": tables[k] for k in (2, 3, 4)}
+lines |= {} if corpus.own else {"Kneser-Ney": min(yard["smoothed"].values())}
 _, ax = plot.subplots(figsize=(6.4, 3.6))
 for name, height in lines.items():
     _ = ax.hlines(height, 0, 2400, "gray", lw=0.7)
