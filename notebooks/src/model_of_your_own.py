@@ -529,11 +529,13 @@ for i in at.ravel() + 6:  # `text` has six letters more in front
     past, letter = text[i - 5 : i], text[i]
     table_bits.append(-log2(share(counts[:6], past, letter)))
     seen.append(letter in counts[5].get(past, {}))
+
+# %%
 for name, was in (("seen before", True), ("new", False)):
-    some = np.array(seen) == was
-    pays = np.array(table_bits)[some].mean(), model_bits[some].mean()
-    told = f"table {pays[0]:.2f}, model {pays[1]:.2f} bits"
-    print(f"{name:12} {some.mean():4.0%} of the letters: {told}")
+    if (some := np.array(seen) == was).any():
+        pays = np.array(table_bits)[some].mean(), model_bits[some].mean()
+        told = f"table {pays[0]:.2f}, model {pays[1]:.2f} bits"
+        print(f"{name:12} {some.mean():4.0%} of the letters: {told}")
 
 # %% [markdown]
 # Where the table has seen these letters before, it is the better of the two. When it writes, it mostly stays with what it has seen, and
