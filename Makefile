@@ -67,7 +67,7 @@ test-binder: setup-tests  ## Install what Binder installs, in a new environment,
 
 test-graders: setup-tests  ## nbgrader and otter on one notebook, as docs/grading.md says: who gets which points
 	@$(PYTHON) -m tools.setup_env graders
-	$(RUN) -m pytest -m graders tests/test_grading.py
+	$(RUN) -m pytest -n 2 -m graders tests/test_grading.py
 
 test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they get a notebook by a link, run it, fetch a correction
 	@$(PYTHON) -m tools.setup_env hub
@@ -89,6 +89,7 @@ notebooks: setup-tests  ## Build the notebooks from notebooks/src, and run what 
 
 generated: setup-tests  ## Write again what is made from lessons and notebooks: docs/checks.md, completions, tables
 	@$(RUN) -m tools.checks
+	@$(RUN) -m tools.symptoms
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
 	@$(RUN) -m assess.goals

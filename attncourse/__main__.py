@@ -3,7 +3,7 @@
     python -m attncourse 2.1 answer.py              what the check says, and the next hint: never the solution
     python -m attncourse softmax my.ipynb --json    the same as data, of the cell in your notebook
     python -m attncourse "A row of scores" "[5, 3, 0, 2]" --hint 2
-    python -m attncourse 2.1 --task                 the task alone
+    python -m attncourse 2.1 --task                 the task alone; without it, and without an answer, the first hint
 
 The exit status is 0 where an answer is right, 10 wrong, 11 not tried, 12 cannot be run. It stands in a clone of the
 repository, whose notebooks lend an answer their cells: tools/report/door.py.
@@ -42,7 +42,11 @@ def main():
         epilog="Exit status: 0 right, 10 wrong, 11 not tried, 12 cannot be run.",
     )
     parser.add_argument("name", help="of the exercise: 2.1, softmax, or 'A row of scores'")
-    parser.add_argument("answer", nargs="?", help="a .py file, your notebook, code itself, or - for standard input")
+    parser.add_argument(
+        "answer",
+        nargs="?",
+        help="a .py file, your notebook, code itself, or - for standard input; left out: not tried yet",
+    )
     parser.add_argument("--task", action="store_true", help="print the task alone")
     parser.add_argument("--hint", type=int, default=1, metavar="K", help="which hint, 1 is the first, 0 for none")
     parser.add_argument("--json", action="store_true", help="print data with stable keys")
@@ -55,9 +59,9 @@ def main():
 
     try:
         name = door.find_exercise(asked.name)
-        if not asked.task and asked.answer is None:
-            parser.error("an answer is missing. Fix: a file, code in quotes, or - ; --task prints the task")
-        data = door.read_task(name) if asked.task else door.judge_answer(name, asked.answer, asked.hint)
+        data = door.read_task(name)
+        if not asked.task:  # without an answer the stub is one that is not tried, and has its hints
+            data = door.judge_answer(name, data["stub"] if asked.answer is None else asked.answer, asked.hint)
     except LookupError as error:
         parser.error(error.args[0])
     except door.NoAnswer as error:

@@ -440,15 +440,19 @@
   function chart() {
     const first = asTrained().next?.[0][0];
     if (!first || scene !== 1) return;
-    const sure = STOPS.map((_, i) => (item.own ? item.read[readKey("whole", i)]?.next : item.stops[i].next)).map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
+    const nexts = STOPS.map((_, i) => (item.own ? item.read[readKey("whole", i)]?.next : item.stops[i].next));
+    const sure = nexts.map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
     if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
     const whole = state.way === "whole", x = (i) => 20 + i * 44, y = (p) => 150 - 130 * p, at = sure[state.stop];
     $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     const names = many(STOPS.length).filter((i) => i % 2 === 0).map((i) => `<text x="${x(i)}" y="174" text-anchor="middle"${i === state.stop ? ' class="now"' : ""}>${STOPS[i]}</text>`);
-    const label = whole && at !== undefined ? `<text class="now" x="${Math.min(at ? 450 : 400, Math.max(at ? 30 : 80, x(state.stop)))}" y="${Math.max(12, y(at) - 14)}" text-anchor="middle">${at ? pct(at) : "not in its first five"}</text>` : "";
-    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text><text x="476" y="144" text-anchor="end">0</text><path class="l" d="M${known.map((i) => `${x(i)} ${y(sure[i])}`).join("L")}"/>${dots.join("")}${names.join("")}${label}`;
+    // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
+    const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
+    const put = `x="${Math.min([450, 434][Math.abs(side)], Math.max(34, x(state.stop) - 2 * side))}" text-anchor="${["end", "middle", "start"][side + 1]}"`;
+    const label = whole && at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 14)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
+    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text>${whole && state.stop + 1 === STOPS.length ? "" : '<text x="476" y="144" text-anchor="end">0</text>'}<path class="l" d="M${known.map((i) => `${x(i)} ${y(sure[i])}`).join("L")}"/>${dots.join("")}${names.join("")}${label}`;
   }
 
   function update(grow) {

@@ -190,7 +190,7 @@ def test_an_answer_writes_no_file(act, tmp_path, monkeypatch):
         (["2.1", "nowhere.ipynb"], None, 12, "there is no file nowhere.ipynb"),
         (["2.1", "--task"], None, 0, "### Exercise 2.1 · Softmax"),
         (["soft", "1"], None, 2, "5.2 · Masked softmax"),
-        (["2.1"], None, 2, "an answer is missing"),
+        (["2.1"], None, 11, "Hint 1 of"),
     ],
     ids=lambda value: None,
 )

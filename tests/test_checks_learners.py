@@ -16,7 +16,7 @@ PUZZLES = {name for name, exercise in EXERCISES.items() if isinstance(exercise, 
 # What only the catalogue hands in, or another test. Nothing new belongs here.
 NO_LEARNER = """
 another_layer another_projection another_score before_copy_measured bias_lost changes_in_training copy_itself_measured
-cosines_divided cosines_returned dead_row_poisons_gradients divided_by_variance exponential_of_entropy heads_mixed_up
+cosines_returned dead_row_poisons_gradients divided_by_variance exponential_of_entropy heads_mixed_up
 mask_after_softmax max_and_sum_along_two_axes minus_forgotten nan_at_extremes no_output_projection no_scale_with_mask
 one_mask_for_first_head_only other_weights_returned output_and_weights_exchanged padding_off_by_one
 previous_letter_measured projections_shared projections_unused raw_scores_returned row_with_zero_lost
@@ -42,8 +42,7 @@ def test_each_mistake_is_handed_in_by_a_learner():
     told = [id for id, *_ in rows] + [id for _, id, _ in [*WRONG, *lessons.each(lessons.gather("DESIGNS"))]]
     made = {one for id in told if id for one in id.split(" + ")}
     made |= {id for exercise in EXERCISES.values() if isinstance(exercise, Number) for id in exercise.slips}
-    asking = {name: lesson for name, lesson in catalogue.LESSONS.items() if hasattr(lesson, "MISTAKES")}
-    own = {mistake.id: name for name, lesson in asking.items() for mistake in lesson.MISTAKES}
+    own = {mistake.id: name for name, lesson in catalogue.LESSONS.items() for mistake in lesson.mistakes}
     nobody = set(MISTAKES) - made - set(NO_LEARNER.split())
     files = {id: f"tests/lessons/{own.get(id, '<a lesson that has it>')}.py" for id in nobody}
     assert not files, f"each mistake is handed in as one writes it; nobody does so. Fix: a row in LEARNERS of {files}"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -178,21 +179,37 @@ def settings(folder, monkeypatch):
 
 
 def test_the_newest_copy_gets_the_name_that_is_graded(settings, tmp_path):
-    texts = {"notes.ipynb": "{}", f"{NAME} (1).ipynb": "check.softmax(1)", f"{NAME} (2).ipynb": "check.softmax(2)"}
+    one, two = (nbformat.writes(nbformat.v4.new_notebook(metadata={"check": f"check.softmax({i})"})) for i in (1, 2))
+    texts = {"notes.ipynb": "{}", f"{NAME} (1).ipynb": one, f"{NAME} (2).ipynb": two}
     for when, (name, text) in enumerate(texts.items()):
         (tmp_path / name).write_text(text, "utf-8-sig")
         os.utime(tmp_path / name, (when, when))
     paths = [str(tmp_path / name) for name in texts]
     settings.under_its_name(NAME, "*", paths)
     assert paths == [str(tmp_path / f"{NAME}.ipynb")]
-    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(2)"
+    assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == two
     assert {path.name for path in tmp_path.iterdir()} == {"notes.ipynb", f"{NAME} (1).ipynb", f"{NAME}.ipynb"}
     (tmp_path / f"{NAME} (1).ipynb").touch()
     for _ in range(2):  # again changes nothing
         paths = sorted(str(path) for path in tmp_path.iterdir())
         settings.under_its_name(NAME, "*", paths)
-        assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == "check.softmax(1)"
-        assert (tmp_path / f"{NAME}.older.ipynb").read_text("utf-8") == "check.softmax(2)"
+        assert (tmp_path / f"{NAME}.ipynb").read_text("utf-8") == one
+        assert (tmp_path / f"{NAME}.older.ipynb").read_text("utf-8") == two
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"{}", b'{"cells": [], "check.softmax(": 1', b"[]"])
+def test_what_cannot_be_read_is_graded_as_a_notebook_without_answers(settings, folder, tmp_path, capsys, content):
+    (tmp_path / "answer.ipynb").write_bytes(content)
+    for _ in range(2):
+        paths = sorted(str(path) for path in tmp_path.glob("*.ipynb"))
+        settings.under_its_name(NAME, "*", paths)
+        assert paths == [str(tmp_path / f"{NAME}.ipynb")]
+        told = read(tmp_path / f"{NAME}.ipynb")
+        assert [cell.source for cell in told.cells] == [
+            cell.source for cell in read(folder / "source" / NAME / f"{NAME}.ipynb").cells
+        ]
+    assert (tmp_path / "answer.unread.ipynb").read_bytes() == content
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 @pytest.mark.parametrize("change", [of_make_student, without_ids])
@@ -277,15 +294,16 @@ OF_TWELVE = dict(ada=6, ben=5, cem=6, dora=4, eda=5, fay=3, gus=0, hal=5, ina=3,
 
 
 @pytest.mark.graders
-def test_nbgrader_grades_twelve_students_with_fourteen_files(tmp_path):
+def test_nbgrader_grades_fifteen_students_whose_files_came_as_a_zip(tmp_path):
     course([find_notebook(NAME)], tmp_path)
     run(tmp_path, "nbgrader", "generate_assignment", NAME)
-    for name, file, content in made_up_class.files():
-        if file != find_notebook("by_hand").built.name:
-            target = tmp_path / "submitted" / name / NAME / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-    assert points(tmp_path) == {name: f"{n} of 9" for name, n in OF_TWELVE.items()}
+    with zipfile.ZipFile(tmp_path / "class.zip", "w") as zipped:
+        for i, (name, content) in enumerate(made_up_class.on_canvas(made_up_class.fifteen()).items()):
+            zipped.writestr(zipfile.ZipInfo(name, (2026, 11, 29, 8, i, 0)), content)
+    sort = [sys.executable, "-m", "tools.report", tmp_path / "class.zip", "--sort", tmp_path]
+    subprocess.run(sort, cwd=ROOT, check=True)
+    zeros = dict.fromkeys(made_up_class.UNREADABLE, 0)
+    assert points(tmp_path) == {f"{name}{name[::-1]}": f"{n} of 9" for name, n in (OF_TWELVE | zeros).items()}
 
 
 def test_the_example_for_otter_tells_right_from_wrong(monkeypatch):

@@ -51,6 +51,13 @@ def unanswered(slides):
     return found
 
 
+def test_no_lecture_is_won_by_one_letter(planned):
+    _, slides = planned
+    letters = re.findall("Right is <strong>(.)</strong>", " ".join(slide.notes for slide in slides))
+    shares = [letters.count(letter) / len(letters) for letter in "abc"]
+    assert len(letters) > 2 and max(shares) <= 0.45 and (len(letters) < 6 or min(shares) >= 0.25), letters
+
+
 def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
     plan, slides = planned
     openings = {slide.head[:2] for slide in slides if slide.question} - {""}
@@ -179,11 +186,19 @@ def test_the_notes_reply_to_each_wrong_letter():
     assert told.count("<li>") == 2 and question.because["a"] in told and question.because["c"] in told
 
 
-def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
+def test_a_question_without_a_picture_stands_above_what_the_first_slide_shows_or_has_the_sign_of_its_notebook():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
-    assert lecture.join_opening(asks, first, first) == [first._replace(notes="ab", question="?"), first]
+    assert lecture.join_opening(asks, "sign", first, first) == [first._replace(notes="ab", question="?"), first]
     for other in (first._replace(question="?"), first._replace(kind="exercise")):
-        assert lecture.join_opening(asks, other) == [asks, other]
+        assert lecture.join_opening(asks, "sign", other) == [asks._replace(question="?sign"), other]
+
+
+@pytest.mark.parametrize("name", ["45", "90", "half-day"])
+def test_a_slide_is_no_title_alone(name):
+    """A headline that has taken all its words has a picture below it; only a break has none."""
+    for slide in lecture.slides(name)[1]:
+        _, asks, words = lecture.headline(slide)
+        assert asks or words or slide.picture or slide.title == "Break", slide.head
 
 
 def test_the_last_slide_has_the_homework_of_its_plan_and_the_address_to_copy(planned, monkeypatch):

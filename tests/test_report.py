@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from itertools import zip_longest
 from multiprocessing.util import spawnv_passfds
@@ -25,7 +26,7 @@ from attncourse.engine.exercise import Number
 from tools import report
 from tools.handouts import course
 from tools.numbering import numbers
-from tools.report import apart, judge, notebooks, page, submissions
+from tools.report import apart, collected, judge, notebooks, page, submissions
 from tools.series import REPLIES, find_notebook
 
 pytestmark = [
@@ -415,7 +416,7 @@ def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twe
     assert [one["heading"] for one in first] == [
         f"4 of 12 students · Exercise {N['softmax']} Softmax",
         f"3 of 12 students · Exercise {N['attention_scores']} Scores",
-        f"2 of 12 students · Exercise {N['weights_of_she']} A row of weights",
+        f"2 of 4 students · Exercise {N['weights_of_she']} A row of weights",
     ]
     assert first[0]["cell"] == made_up_class.SOFTMAX.format(name="", x="x").replace("    # \n", "")
     assert first[0]["asks"] == REPLIES["softmax"]["unstable_softmax"][1]
@@ -440,9 +441,122 @@ def test_the_three_mistakes_to_discuss_first_are_slides_without_names_or_ids(twe
 )
 def test_files_are_one_students_where_their_paths_say_so(paths, students):
     paths = [path.format(find_notebook("vectorized").name).replace("02", N["vectorized"]) for path in paths]
-    found = [submissions.Submission(i, Path(path), path, [], N["vectorized"]) for i, path in enumerate(paths)]
-    whose = submissions._whose(found, [Path(path) for path in paths], False)
-    assert len({name or i for i, name in enumerate(whose)}) == students
+    whose = collected.owners([Path(path) for path in paths], [N["vectorized"]] * len(paths))
+    assert len({owner.key or i for i, owner in enumerate(whose)}) == students
+
+
+# --- what a learning platform gives
+
+
+@pytest.mark.parametrize(
+    ("paths", "students"),
+    [
+        ("adeanna_12345_67890_02_vectorized.ipynb adeanna_12345_67999_01_by_hand.ipynb", 1),
+        ("adeanna_12345_1_02_vectorized.ipynb adeanna_LATE_12345_2_02_vectorized-1.ipynb", 1),
+        ("adeanna_12345_1_02_vectorized.ipynb adeanna_54321_2_02_vectorized.ipynb", 2),
+        ("Ada Lo_11_assignsubmission_file_/02_vectorized.ipynb Ada Lo_12_assignsubmission_file_/01_by_hand.ipynb", 1),
+        ("w1/Ada Lo_11_assignsubmission_file_/a.ipynb w2/Ada Lo_12_assignsubmission_file_/a.ipynb", 1),
+        ("Ada Lo_11_assignsubmission_file_/a.ipynb Ada Lo_12_assignsubmission_file_/a.ipynb", 2),  # two of one name
+        ("Ada Lo_11_assignsubmission_file_02_vectorized.ipynb Bo Lo_12_assignsubmission_file_02_vectorized.ipynb", 2),
+    ],
+)
+def test_canvas_and_moodle_say_whose_a_file_is(paths, students):
+    paths = [Path(path) for path in re.split(r"(?<=ipynb) ", paths)]
+    which = [N["by_hand"] if "by_hand" in str(path) else N["vectorized"] for path in paths]
+    found = collected.owners(paths, which)
+    assert len({owner.key for owner in found}) == students
+    assert [owner.late for owner in found] == ["LATE" in str(path) for path in paths]
+
+
+def test_a_list_of_the_class_says_whose_a_file_is(tmp_path):
+    (tmp_path / "class.csv").write_text("Émile Zola;4711\n\nAnna Lo\tanna.lo@x.org\nAnna Loft\n", "utf-8-sig")
+    students = collected.read_students(tmp_path / "class.csv")
+    assert students == [["Émile Zola", "4711"], ["Anna Lo", "anna.lo@x.org"], ["Anna Loft"]]
+    told = {
+        "zolaemile_9_8_02.ipynb": "Émile Zola",
+        "hw/4711.ipynb": "Émile Zola",
+        "hw/02 Anna Lo.ipynb": "Anna Lo",
+        "annalo/02.ipynb": "Anna Lo",
+        "Anna Loft_7_assignsubmission_file_/02.ipynb": "Anna Loft",
+        "hw/Anna.ipynb": "hw Anna",  # which one?
+    }
+    paths = [Path(path) for path in told]
+    found = collected.owners(paths, [N["vectorized"]] * len(paths), students=students)
+    assert [owner.name for owner in found] == [*told.values()]
+
+
+@pytest.fixture(scope="module", params=["on_canvas", "on_moodle"])
+def platform(request, tmp_path_factory):
+    """Return the zip of a class of 15 with 19 files as a platform gives it, and the report on it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    names = getattr(made_up_class, request.param)(made_up_class.fifteen())
+    with zipfile.ZipFile(folder / "class.zip", "w") as zipped:
+        for i, (name, content) in enumerate(names.items()):
+            name = f"../{name}" if "kim" in name.lower() else name  # kim means harm
+            zipped.writestr(zipfile.ZipInfo(name, (2026, 11, 29, 8, i, 0)), content)
+        zipped.writestr("a page.html", "no notebook")
+    with collected.unpacked(folder / "class.zip") as inside:
+        return request.param, folder / "class.zip", report.make_report(inside, jobs=2)
+
+
+def test_a_class_of_fifteen_with_nineteen_files_is_fifteen_rows(platform):
+    name, _, made = platform
+    assert len(made.submissions) == 19
+    rows = list(csv.DictReader(io.StringIO(page.table(made, names=True))))
+    whose = [re.match(r"(\./)?(\w{3})", row["files"])[2].lower() for row in rows]
+    columns = (N["softmax"], N["attention_scores"], N["scaled_dot_product_attention"], "symmetric")
+    found = {name: tuple(row[one] for one in columns) for name, row in zip(whose, rows, strict=True)}
+    found["dora"] = found.pop("dor")
+    assert {name: one for name, one in found.items() if name in OF_TWELVE} == OF_TWELVE and len(found) == 15
+    troubles = {name: row["could not tell"] for name, row in zip(whose, rows, strict=True) if row["could not tell"]}
+    assert sorted(troubles) == ["eda", "mia", "noa", "ole"]
+    assert all(troubles[name].startswith("a file: ") for name in made_up_class.UNREADABLE)
+    assert [who for who, row in zip(whose, rows, strict=True) if row["late"]] == ["fay"] * (name == "on_canvas")
+    words = "12 students, 14 notebooks handed in" + ", 1 late" * (name == "on_canvas")
+    assert words in page.text(made) and "2 students\n" in page.text(made)
+    assert [one["heading"].partition(" students")[0] for one in page.first_to_discuss(made)] == ["4 of 12", "3 of 12"]
+    assert not re.search("(?i)groot|adaada", page.page(made))
+
+
+def test_a_zip_is_sorted_for_nbgrader(platform, tmp_path):
+    _, zipped, _ = platform
+    command = [sys.executable, "-m", "tools.report", zipped, "--sort", tmp_path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    found = {path.relative_to(tmp_path / "submitted") for path in tmp_path.rglob("*.ipynb")}
+    assert "19 files" in done.stdout and len(found) == 19 and len({path.parts[0] for path in found}) == 15
+    assert Counter(path.parts[1] for path in found) == {
+        find_notebook("vectorized").name: 17,
+        find_notebook("by_hand").name: 2,
+    }
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert again.returncode == 1 and "move what was sorted before" in again.stderr
+
+
+def test_an_earlier_edition_may_give_an_option_another_letter():
+    notebook = NOTEBOOKS[N["vectorized"]]
+    name = next(guess for guess, question in notebook.guesses.items() if question == "symmetric")
+    now = notebook.options[name]
+    before = dict(zip(now, reversed(now.values()), strict=True))
+    texts = ["\n".join(f"- **{letter}** {words}" for letter, words in one.items()) for one in (now, before)]
+    for options, told in zip(
+        [*texts, "", texts[0].replace(now["b"], "reworded")], ["b", "c", "other", "other"], strict=True
+    ):
+        cells = [
+            {"id": str(i), "cell_type": kind, "metadata": {}, "source": source}
+            for i, (kind, source) in enumerate([("markdown", options), ("code", f'{name} = "b"')])
+        ]
+        assert submissions.Submission(1, Path(), "", cells, notebook.number).votes(notebook) == {"symmetric": told}
+
+
+def test_what_one_student_alone_did_is_not_shown_to_all(twelve):
+    made = {id: len({row["student"] for row in twelve.judged if id in row["mistakes"]}) for id in MISTAKES}
+    assert made["no_scale"] == 1 and "no_scale" not in [id for id, _, _ in twelve.first(most=100)]
+
+
+def test_a_path_that_is_neither_a_folder_nor_a_zip_is_refused(tmp_path):
+    (tmp_path / "class.zip").write_bytes(b"no zip")
+    with pytest.raises(FileNotFoundError, match="no folder and no zip"), collected.unpacked(tmp_path / "class.zip"):
+        pass
 
 
 # --- how notebooks are collected

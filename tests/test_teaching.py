@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -143,6 +144,19 @@ def test_every_question_has_its_words_and_stands_once_on_the_sheet_of_votes(numb
         (row,) = (line for line in SHEET.splitlines() if line.startswith(f"| `predict.{name}`: "))
         assert row.endswith("".join(f" {letter.upper()} __ %" for letter in PREDICTIONS[name].options) + " |")
     assert "__ %" not in GUIDE
+
+
+def test_a_question_is_whole_sentences_that_stand_alone():
+    asked = {name: question.asked for name, question in PREDICTIONS.items()}
+    assert {name: words for name, words in asked.items() if not re.match(r"[A-Z0-9*`$]", words)} == {}
+    assert {name: words for name, words in asked.items() if words[-1] != "?" or len(words.split()) < 9} == {}
+    led = re.compile(r"\b(above|here|this (module|model|head|map)|patient [A-Z])\b", re.IGNORECASE)
+    assert {name: words for name, words in asked.items() if led.search(words)} == {}
+
+
+def test_no_letter_is_right_much_more_often_than_another():
+    letters = Counter(question.right for question in PREDICTIONS.values())
+    assert all(0.25 <= letters[letter] / len(PREDICTIONS) <= 0.45 for letter in "abc"), letters
 
 
 def test_the_answers_from_memory_are_listed(number):

@@ -456,7 +456,7 @@ def test_the_other_judge_of_a_price_moves_points_and_band_and_is_there_only_if_a
     given, view = ways(), live.price(ways())
     view.choose(point=3)
     before = _points(parsed(view.picture.value)[0])
-    assert f"found again: {given[3]['again']:.2f} on a second copy, 25% of the codes" in read(view)
+    assert f"found again: loss {given[3]['again']:.2f}, 25% of the codes" in read(view)
     view.sliders["judge"].value = "again"
     (root, _) = parsed(view.picture.value)
     at, (band,) = _points(root), (p for p in root.iter("polyline") if p.get("stroke-width") == "11")
@@ -567,6 +567,8 @@ def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
         view.sliders["head"].value, view.sliders["off"].value = head, off
         for root in parsed(view.picture.value):
             named = [t for t in root.iter("text") if "next-text" in t.get("style", "")]
+            words = [t.text for t in root.iter("text")]
+            assert words[words.index("When") + 1] == "John"  # of "Mary gave": its card stands at the left, as its path
             sizes = [(float(t.get("x")), float(t.get("y")), svg.width(t.text)) for t in named]
             boxes = [Bbox.from_bounds(x - wide / 2, y - 13, wide, 17) for x, y, wide in sizes]
             assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])

@@ -30,7 +30,6 @@ from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
 from .slides import in_reveal, output_html
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
-FIGURE = "attnlib-figure"  # that of a picture of matplotlib
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
@@ -107,10 +106,12 @@ def fits(html_text):
     return len(words) <= 84 and closed and 'display="block"' not in html_text
 
 
-def join_opening(opening, first, *rest):
-    """Return the slides of a notebook. A question without a picture stands above what the first one prints."""
-    if opening.picture or first.question or first.kind or FIGURE in first.picture:
+def join_opening(opening, sign, first, *rest):
+    """Return the slides of a notebook. A question without a picture stands above the first one's, or has the `sign`."""
+    if opening.picture:
         return [opening, first, *rest]
+    if first.question or first.kind:
+        return [opening._replace(question=opening.question + sign), first, *rest]
     return [first._replace(question=opening.question, notes=opening.notes + first.notes), *rest]
 
 
@@ -138,15 +139,22 @@ def vote(question):
     return markdown("\n".join([f"Vote first. Right is **{question.right}**. What to reply to the others:\n", *wrong]))
 
 
+def source_key(cell):
+    """Return what tells a cell from the others of its notebook, though some lines of it have changed: how it begins."""
+    return cell.cell_type, cell.source[:80]
+
+
 class Chapter:
     """A notebook in a lecture: its sections, its pictures, and what TEACHING says of it."""
 
     def __init__(self, guide, number):
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
-        told = {cell.source: cell.metadata for cell in read_source(self.notebook.source).cells}
+        self.sign = f'<div class="sign">{glyph(self.notebook.slug)}</div>'
+        told = {source_key(cell): cell.metadata for cell in read_source(self.notebook.source).cells}
         for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
-            cell.metadata |= {part: told.get(cell.source, cell.metadata).get(part, []) for part in ("tags", "says")}
+            known = told.get(source_key(cell), cell.metadata)
+            cell.metadata |= {part: known.get(part, []) for part in ("tags", "says")}
         self.sections = plans.sections(self.cells)
         self.said = plans.words_to_say(guide, number)
 
@@ -205,7 +213,7 @@ class Chapter:
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture = self.picture(shown, entry.get("shows"))
             if question and ALIVE in picture:
-                found.append(Slide(head, "", "", told, question))
+                found.append(Slide(head, "", "", told, question + ("" if "<ul" in question else self.sign)))
                 question = told = ""
             found.append(Slide(head, says, picture, told, question, kind))
         notes += [""] * len(found)
@@ -268,7 +276,7 @@ def slides(name, home=None):
     for step, row in zip(plan.steps, rows, strict=False):
         if step.number and step.number not in opened:
             opened.add(step.number)
-            row = join_opening(chapters[step.number].opening(before, answers), *row)
+            row = join_opening(chapters[step.number].opening(before, answers), chapters[step.number].sign, *row)
             before = chapters[step.number]
         found += [slide._replace(minutes=minutes(step, plan)) for slide in row]
     return plan, [*found, last_slide(chapters.values(), plan, home)]

@@ -21,14 +21,33 @@ def exercises(assignment):
     return path.name, list(zip(marked[::2], marked[1::2], calls, strict=True))
 
 
+def text_of(path):
+    """Return the text of a notebook, "" of a file that is none."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+        nbformat.reads(text, 4)
+    except (AttributeError, KeyError, TypeError, ValueError, nbformat.ValidationError):
+        return ""
+    return text
+
+
 def under_its_name(assignment, student, notebooks):
     """Give the newest notebook, such as "02_vectorized (1).ipynb", the name that nbgrader looks for.
 
-    An older one with that name is kept under another. A mark of byte order, at which nbgrader stops, is dropped.
+    An older one with that name is kept under another. A mark of byte order, at which nbgrader stops, is dropped. Where
+    no file is a notebook of the assignment, one without answers stands in, and gets no points.
     """
     name, found = exercises(assignment)
-    texts = {Path(path): Path(path).read_text("utf-8-sig") for path in notebooks}
+    texts = {Path(path): text_of(path) for path in notebooks}
     ours = [path for path, text in texts.items() if any(call in text for _, _, call in found)]
+    if not ours and notebooks:
+        kept = Path(notebooks[0])
+        kept = kept.rename(kept.with_suffix(".unread.ipynb"))
+        print(f"{kept}: no {name} can be read here, so it is graded as a notebook without answers.")
+        empty = kept.with_name(name)
+        texts[empty] = Path("source", assignment, name).read_text("utf-8")
+        empty.write_text(texts[empty], "utf-8")
+        ours = [empty]
     path = max(ours, key=lambda path: path.stat().st_mtime)
     new = path.with_name(name)
     if path != new and new.exists():

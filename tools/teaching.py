@@ -8,7 +8,6 @@ comma. Of each: how the mistake shows, and what to reply. Headings and titles co
 tests/test_teaching.py sees that the tables are up to date.
 """
 
-import itertools
 import re
 
 from attncourse import PREDICTIONS, RECALLS
@@ -17,8 +16,8 @@ from .build_notebooks import read_source
 from .links import replace_marked
 from .numbering import exercises as exercises_of
 from .numbering import number
-from .report.notebooks import key
-from .series import OPTION, REPLIES, ROOT, SERIES, has_tag
+from .report.notebooks import key, shown_options
+from .series import REPLIES, ROOT, SERIES, has_tag
 
 GUIDE, SHEET = ROOT / "TEACHING.md", ROOT / "docs" / "votes.md"
 LEAD = """\
@@ -47,13 +46,10 @@ def contents(notebook):
 
 def options(source):
     """Return {question: {letter: what the notebook says}} of all questions that stand before a result."""
-    found, cells = {}, read_source(source).cells
-    for above, cell in itertools.pairwise(cells):
-        if guess := re.match(r"(guess_\w+) = None", cell.source):
-            found[guess[1]] = {letter: " ".join(text.split()) for letter, text in OPTION.findall(above.source)}
-        elif question := re.search(r"^predict\.(\w+)\((guess_\w+)\)", cell.source, re.MULTILINE):
-            found[question[1]] = found.pop(question[2])
-    return found
+    cells = read_source(source).cells
+    shown = shown_options(cells)
+    asked = (re.search(r"^predict\.(\w+)\((guess_\w+)\)", cell.source, re.MULTILINE) for cell in cells)
+    return {question[1]: shown[question[2]] for question in asked if question}
 
 
 def words_by_question(notebook):

@@ -14,7 +14,8 @@ from .compare import isclose
 from .pictures import ROW, beside, tint_cell, words
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
-_EDGES = {"right": VALUE, "wrong": KEY, "not tried": LINE}
+TINTS = {"✓": VALUE, "✗": KEY, "…": LINE}
+BOX = "background:{}22;border-radius:8px;color:currentColor;padding:12px 16px;max-width:100%"  # a veil, in both themes
 _BUTTON = (
     f"cursor:pointer;display:inline-block;border:1px solid {LINE};border-radius:6px;padding:4px 12px;margin:6px 0 0"
 )
@@ -101,18 +102,13 @@ class Verdict:
         return printable(repr(self))
 
     def _repr_html_(self):
-        maps = [
-            _heatmap(title, ours, theirs, self.axes, self._range())
-            for title, ours, theirs in (
-                ("yours", self.yours, self.expected),
-                ("expected", self.expected, self.yours),
-            )
-            if ours is not None
-        ]
+        both = {"yours": (self.yours, self.expected), "expected": (self.expected, self.yours)}
+        arrays = [(title, *pair) for title, pair in both.items() if pair[0] is not None]
+        maps = [_heatmap(*array, self.axes, self._range()) for array in arrays]
         shown = (beside(*maps) if maps else "") + self.picture
         return (
-            f'<div style="color:currentColor;border-left:4px solid {_EDGES[self.state]};padding:4px 12px;'
-            f'max-width:100%"><strong>{html.escape(self._title())}</strong>'
+            f'<div class="attnlib-{self.state}" style="{BOX.format(TINTS[_MARKS[self.state]])}">'
+            f"<strong>{html.escape(self._title())}</strong>"
             + _line(words(self.meaning))
             + _line(as_html(self.message))
             + (f'<div style="overflow:auto;margin-top:6px">{shown}</div>' if shown else "")
@@ -200,9 +196,8 @@ def _heatmap(title, array, other, axes, limits):
 
 
 def _differ(a, b, i, j):
-    if i >= b.shape[0] or j >= b.shape[1]:
-        return True
-    return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
+    there = i < b.shape[0] and j < b.shape[1]
+    return not (there and isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True))
 
 
 def _cell_text(array, other, i, j):

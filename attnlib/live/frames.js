@@ -100,7 +100,7 @@
         if ("stage" in part.dataset ? part.dataset.stage <= last : part.dataset.waits > last) part.removeAttribute("visibility");
         else part.setAttribute("visibility", "hidden");
     };
-    const row = made("div", { className: "attnlib-fills" }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
+    const row = made("div", { className: `attnlib-fills ${asks ? "attnlib-asks" : ""}` }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
     buttons.forEach((button, k) =>
       button.addEventListener("click", () => {
         fill(k + 1);
@@ -121,6 +121,7 @@
     const below = fills ? [row, view, told] : [view];
     box.replaceChildren(...(asks ? [row, view] : [...controls, ...below]));
     window.attnlibScrolls(view);
+    if (!box.closest(".reveal")) window.attnlibGrows(box, () => view);
   };
 
   // A column that stands below the others shows what names its rows, too: at its left, where they stand beside it.

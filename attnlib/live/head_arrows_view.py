@@ -140,12 +140,6 @@ class _HeadArrows(LiveView):
         names = [*controls]
         super().__init__(controls, lambda *now: self._draw_now(**dict(zip(names, now, strict=True))), main="head")
 
-    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
-        if values and self.fills and self.sliders["guess"].value is None:
-            values = {"guess": 1, **values}
-        return super().draw(**values)
-
     def _draw_now(self, head, off, guess=None):
         waits = bool(self.asks) and not guess
         for name, control in self.sliders.items() if self.asks else ():  # the question alone, then all others
@@ -185,6 +179,7 @@ class _Plane:
 
     def __init__(self, sentences, towards):
         self.sentences, self.towards = sentences, towards
+        self.from_left = sorted(sentences, key=lambda one: (one.before + one.heads.sum(axis=0))[0])  # as chains end
         h = len(sentences[0].heads)
         states = [(head, off) for head in range(h) for off in (NONE, THIS, ALL)]
         tips = np.concatenate([x for state in states for x in self.chains(*state).values()])
@@ -210,7 +205,7 @@ class _Plane:
     def _cards(self, layout):
         """Return of each sentence its corner, width and words; and where the plane begins."""
         wide = (layout.wide - 12 * (layout.columns - 1)) // layout.columns
-        lines = [_set_words(one.words, wide - 16) for one in self.sentences]
+        lines = [_set_words(one.words, wide - 16) for one in self.from_left]
         high = 16 + STEP * max(line for words in lines for line, _, _ in words) + STEP + 3 * 18
         top, cards = 44 if layout.narrow else 26, []
         for k, words in enumerate(lines):
@@ -234,7 +229,7 @@ class _Plane:
     def _draw(self, layout, head, off, held_back=None):
         """Return the pieces of the picture but its headline."""
         pieces, on = [], self._on(head, off, held_back)
-        for one, card in zip(self.sentences, self.cards(layout)[0], strict=True):
+        for one, card in zip(self.from_left, self.cards(layout)[0], strict=True):
             pieces += self._card(one, card, self.lines_of(one, head, off, held_back), head)
         unit, origin, top, high = self.place(layout)
         at = np.array([unit, -unit])
@@ -249,9 +244,8 @@ class _Plane:
             pieces += _arrows(chain, on, head, one.heads * at)
             beside += _beside(chain, on, head, one.heads * at, -1 if k % 2 else 1)
         pieces += [_number_of_head(*place, head) for place in beside]
-        taken.append(
-            np.repeat(np.array([place[1:] for place in beside]).reshape(-1, 2), 5, axis=0)
-        )  # a disc weighs more
+        discs = np.array([place[1:] for place in beside]).reshape(-1, 2)
+        taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
             name = svg.shorten(one.name, 12) if layout.narrow else one.name
@@ -291,15 +285,12 @@ class _Plane:
 
     def describe(self, head, off, held_back=None):
         """Return the picture in words."""
-        shown = self.chains(head, off, held_back)
-        return " ".join(
-            f"{one.name}: {', '.join(self.lines_of(one, head, off, held_back))}; the arrows end at "
-            + ", ".join(
-                f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, shown[one.name][-1], strict=True)
-            )
-            + "."
-            for one in self.sentences
-        )
+        sentences = []
+        for one, chain in zip(self.sentences, self.chains(head, off, held_back).values(), strict=True):
+            ends = ", ".join(f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, chain[-1], strict=True))
+            told = ", ".join(self.lines_of(one, head, off, held_back))
+            sentences.append(f"{one.name}: {told}; the arrows end at {ends}.")
+        return " ".join(sentences)
 
     def _ground(self, layout, unit, origin, top, high):
         """Yield the plane: its axes, a line every 20 units, the diagonal on which no name leads, and words."""

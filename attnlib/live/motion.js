@@ -66,6 +66,28 @@
     box.addEventListener("scroll", goesOn);
   };
 
+  // Where there is room a picture grows, by a step or two of the sizes of text. It stays below the width of the column and,
+  // with its controls, in the window. What grows by itself, and what is a table, stays.
+  // In one room it never grows back: where it shrank because its parts took two lines, they would take one again.
+  window.attnlibGrows = (box, picture) => {
+    let room = "", tallest = Infinity;
+    const grow = () => {
+      const live = picture(), column = box.parentElement.clientWidth;
+      if (!live || !column || live.querySelector('svg[style*="width:min("]')) return;
+      const now = Number(box.style.getPropertyValue("--grown") || 1);
+      const places = [...live.querySelectorAll("svg")].map((one) => one.getBoundingClientRect()).filter((one) => one.width);
+      if (!places.length) return;
+      const wide = (Math.max(...places.map((one) => one.right)) - Math.min(...places.map((one) => one.left))) / now;
+      const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
+      const fits = (by) => wide * by <= column && beside + (high / now) * by <= 0.78 * innerHeight;
+      if (room !== (room = `${column} ${innerHeight}`)) tallest = Infinity;
+      const most = (tallest = column < 720 ? 1 : ([1.5625, 1.25].find((by) => by <= tallest && fits(by)) ?? 1));
+      if (most !== now) box.style.setProperty("--grown", most);
+    };
+    new ResizeObserver(grow).observe(box.parentElement);
+    addEventListener("resize", grow);
+  };
+
   // A label that names d_k sets it as the text does. What a screen reader says is left to who knows the control.
   window.attnlibSets = (label) => {
     for (const words of [...label.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {

@@ -104,7 +104,7 @@ class _Picture:
         return round(TOP + HIGH * (1 - float(bent)), 1)
 
     def _axes(self):
-        yield svg.text(4, 14, AXES[self.judge], bold=True)
+        yield svg.text(0, 14, AXES[self.judge], bold=True)
         losses = [self.best, *(np.ceil(self.best / s + 1e-9) * s for s in (0.05, 0.1, 0.2, 0.5, 1, 2, 5)), self.worst]
         for loss in _apart(losses, self.y, 18):
             yield f'<path d="M{LEFT} {self.y(loss)}h{self.right}" stroke="{LINE}" opacity="0.4"/>'
@@ -148,7 +148,7 @@ class _Picture:
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
         cost = [f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"]
-        found = [f"{way['again']:.2f} on a second copy"] if "again" in way else []
+        found = [f"loss {way['again']:.2f}"] if "again" in way else []
         found += [f"{way['codes']:.0%} of the codes"] if "codes" in way else []
         cost += [f"found again: {', '.join(found)}"] if found else []
         whole, wrote = self.ways[0]["text"].split(), way["text"].split()

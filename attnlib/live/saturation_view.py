@@ -63,7 +63,7 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
         panels = []
         for title, panel in at(d_k).items():
             content = [f'<g transform="translate({LEFT} 0)">{_draw_panel(title, panel)}</g>']
-            words = f"softmax going flat, {title}", _words(d_k, title, panel)
+            words = f"softmax going flat, {title}", f"d_k = {d_k}, {title}: median slope {_slope(panel)}"
             panels.append((LEFT + PANEL + APART, TOP + HIGH + 26, *words, content))
         return svg.beside(panels), {title: panel.weights for title, panel in at(d_k).items()}
 
@@ -89,10 +89,6 @@ def _two(lead):
     return core.softmax(np.stack([lead, np.zeros_like(lead)], axis=-1))
 
 
-def _words(d_k, title, panel):
-    return f"d_k = {d_k}, {title}: median slope {_slope(panel)}"
-
-
 def _slope(panel):
     """Return the median slope as a panel has it: below 0.0001 its digits say nothing more."""
     return f"{panel.slope:.4f}" if panel.slope >= 1e-4 else "< 0.0001"
@@ -115,7 +111,7 @@ def _draw_panel(title, panel):
     curve = _two(LEADS)[:, 0]
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
     elements = [
-        svg.text(0, 17, title, bold=True, size=16, math=True),
+        svg.text(-LEFT, 17, title, bold=True, size=16, math=True),
         _axes(),
         svg.text(0, TOP + HIGH + 18, f"key 1 leads by {REACH}"),
         svg.text(PANEL, TOP + HIGH + 18, f"key 0 by {REACH}", anchor="end"),

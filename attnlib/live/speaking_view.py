@@ -13,7 +13,7 @@ from .controls import DIVISOR, choice
 from .stops import parse_stops
 from .view import LiveView
 
-MARGIN, ROW = 8, 24  # pixels beside the picture, and of a line of text
+MARGIN, ROW = 0, 24  # pixels beside the picture, and of a line of text
 LEFT, HIGH, LEGEND = 44, 112, 104  # of the curve: where it begins, how high it is, and the room of its names
 DASHES = ("none", "7 4", "2 4")
 

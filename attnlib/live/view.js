@@ -123,8 +123,7 @@ const begin = () => {
   const [shown, hidden] = [copied, picture].map(one => one.querySelector('.attnlib-live').parentElement);
   hidden.replaceChildren();
   window.attnlibScrolls(shown.querySelector('.attnlib-live'), shown);
-  new ResizeObserver(grow).observe(box.parentElement);
-  window.addEventListener('resize', grow);
+  window.attnlibGrows(box, () => copied.querySelector('.attnlib-live'));
   new MutationObserver(() => {
     if (!hidden.firstChild) return;
     const fresh = hidden.cloneNode();
@@ -137,24 +136,6 @@ const begin = () => {
       .forEach(hole => hole.replaceWith(part(hole).cloneNode(true)));
     window.attnlibMotion.become(shown, fresh);
   }).observe(hidden, {childList: true});
-};
-
-// Where there is room a picture grows, by a step or two of the sizes of text. It stays below the width of the column and,
-// with its controls, in the window. What grows by itself, and what is a table, stays.
-// In one room it never grows back: where it shrank because its parts took two lines, they would take one again.
-let room = '', tallest = Infinity;
-const grow = () => {
-  const live = copied?.querySelector('.attnlib-live'), column = box.parentElement.clientWidth;
-  if (!live || !column || live.querySelector('svg[style*="width:min("]')) return;
-  const now = Number(box.style.getPropertyValue('--grown') || 1);
-  const places = [...live.querySelectorAll('svg')].map(one => one.getBoundingClientRect()).filter(one => one.width);
-  if (!places.length) return;
-  const wide = (Math.max(...places.map(one => one.right)) - Math.min(...places.map(one => one.left))) / now;
-  const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
-  const fits = by => wide * by <= column && beside + high / now * by <= 0.78 * innerHeight;
-  if (room !== (room = `${column} ${innerHeight}`)) tallest = Infinity;
-  const most = tallest = column < 720 ? 1 : [1.5625, 1.25].find((by) => by <= tallest && fits(by)) ?? 1;
-  if (most !== now) box.style.setProperty('--grown', most);
 };
 
 let last = '';

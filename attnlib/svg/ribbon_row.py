@@ -131,11 +131,11 @@ def ribbons(
     answer = [*bands(place, shares, looking), _answer(place, *following[0])]
     answer += [*_numbers(place, shares, looking), _likely(place, following)]
     brief = setting.replace("divided by", "÷") if narrow else setting
-    answer.append(text(MARGIN, 58 if narrow else 40, brief, math=True))
+    answer.append(text(0, 58 if narrow else 40, brief, math=True))
     waits, now = bool(guesses) and not guess, guess if guesses else None
     pieces = [] if waits else [stage_group(answer, "stage", now)]
     pieces += [*_words(place, shares, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
-    at = (MARGIN, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
+    at = (0, place.blank + 44, "start") if narrow else (WIDE / 2, FOOT - 48, "middle")  # where ribbons will stand
     first = text(*at[:2], "Guess first. Then you see where it looks.", size=13 if narrow else 16, anchor=at[2])
     pieces.append(stage_group([first], "waits", now))
     pieces += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
@@ -160,12 +160,12 @@ def _headline(place, verdict, guesses, guess):
     """Yield what the model says, behind what a reader said."""
     size = 16 if place.narrow else 20
     if not guesses:
-        yield text(MARGIN, 20, verdict, size=size, bold=True)
+        yield text(0, 20, verdict, size=size, bold=True)
     for k, said in enumerate(guesses, 1):
         # A page that shows the answer though nobody has guessed hides the first sentence by its class.
         guessed = f'<tspan class="attnlib-guessed">{escape(f"You said {said}.")}</tspan>'
         both = [guessed, escape(verdict)] if place.narrow else [f"{guessed} {escape(verdict)}"]
-        lines = [text(MARGIN, 20 + 19 * i, "{}", size=size, bold=True).format(words) for i, words in enumerate(both)]
+        lines = [text(0, 20 + 19 * i, "{}", size=size, bold=True).format(words) for i, words in enumerate(both)]
         yield stage_group([stage_group(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 
@@ -293,7 +293,7 @@ def _answer(place, word, p):
 
 def _likely(place, following):
     """Return the likely next words as bars, beside each other or below each other."""
-    x, y = (EDGE + 14, place.blank + 2) if place.narrow else (MARGIN, HIGH - 20)
+    x, y = (EDGE + 14, place.blank + 2) if place.narrow else (0, HIGH - 20)
     pieces = [tag(x, y, "the next word", NEXT, anchor="start")]
     for i, (word, p) in enumerate(following[:BARS]):
         left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)

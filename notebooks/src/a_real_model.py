@@ -29,6 +29,7 @@ figure, ax = plot.subplots(figsize=(6.2, 3.4))
 they = reference["they"]
 title = "L4H2: weights of “they”"
 _ = plot.bar_chart(they["weights"], title=title, ax=ax, keys=they["tokens"])
+ax.yaxis.labelpad = 12  # a slide has larger letters
 print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f}")
 
 # %% [markdown]
@@ -85,8 +86,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # With the model, a result that agrees with the stored one to 0.002 is printed with the stored digits, because the last digit
-# differs between processors. *Appendix*
-# says which version of `transformers` computed the bars above and the vectors of section 3.
+# differs between processors. What `transformers` computed, *Appendix* tells.
 #
 # </details>
 
@@ -467,8 +467,8 @@ figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 # ## 5 · Would the model miss it?
 #
 # Take one head away: set its output to 0 before $W_O$ mixes the heads. The **cost** is how far the sentence vectors move: $1 - $
-# cosine with the true ones, in thousandths, averaged over the twelve sentences. Do this for each of the 72 heads, and rank the
-# heads of each layer, the most costly first. **Predict.** Where in its layer does L4H2 stand, the head that finds the noun?
+# cosine with the true ones, in thousandths, averaged over the twelve sentences. Rank the heads of each
+# layer, the most costly first. **Predict.** Where in its layer does L4H2 stand, the head that finds the noun?
 #
 # - **a** among the first three of 12
 # - **b** about the middle
@@ -857,8 +857,8 @@ live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
 # *The trophy does not fit into the suitcase because it is too **big**.* Here *it* is the trophy, and L4H2 looks there, with
 # 0.61. Write **small** in place of **big**, and *it* is the suitcase. **Predict.** Where does L4H2 look then?
 #
-# - **a** at the suitcase
-# - **b** at the trophy, as before
+# - **a** at the trophy, as before
+# - **b** at the suitcase
 # - **c** at both alike
 
 # %%

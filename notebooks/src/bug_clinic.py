@@ -95,8 +95,8 @@ for name, module in {"healthy": healthy(), "patient A": deepcopy(patient_A)}.ite
 #
 # **Predict.** How can that be?
 #
-# - **a** it has learned sequences by heart
-# - **b** an output sees the digit that it is to name
+# - **a** an output sees the digit that it is to name
+# - **b** it has learned sequences by heart
 # - **c** 150 steps of training are enough to learn random digits
 
 # %%
@@ -273,8 +273,8 @@ examine(patient_B=patient_B)
 #
 # **Predict.** You set $W_Q$, $W_K$ and $W_V$ to NaN. What is the output?
 #
-# - **a** NaN everywhere
-# - **b** the same as before
+# - **a** the same as before
+# - **b** NaN everywhere
 # - **c** NaN in some features
 
 # %%
@@ -327,8 +327,8 @@ for told, batch in calls.items():
 #
 # **Predict.** What does it have?
 #
-# - **a** dropout that is still on
-# - **b** a mean along the wrong axis
+# - **a** a mean along the wrong axis
+# - **b** dropout that is still on
 # - **c** a padding mask that reaches the wrong sequence
 
 # %%
@@ -378,8 +378,8 @@ examine(patient_D=patient_D)
 # %% [markdown] tags=["predict"]
 # **Predict.** What makes it pale?
 #
-# - **a** its softmax runs over the queries
-# - **b** its scores are divided by too much
+# - **a** its scores are divided by too much
+# - **b** its softmax runs over the queries
 # - **c** its mask lets too many keys in
 
 # %%
@@ -441,8 +441,8 @@ figure = plot.attention_heatmap(weights)
 # %% [markdown] tags=["predict"]
 # **Predict.** What does this module do? The numbers in the map suffice.
 #
-# - **a** it rounds its weights
-# - **b** its softmax runs along the wrong axis
+# - **a** its softmax runs along the wrong axis
+# - **b** it rounds its weights
 # - **c** it takes keys away after the softmax
 
 # %%

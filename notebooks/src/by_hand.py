@@ -356,8 +356,8 @@ weights = [softmax(row) for row in scores]  # (n_q, n_k)
 # **Predict.** *Saw* scores 1 with Anna and 1 with Ben, so it takes as much from both. Anna's value has 2 at *who*, and Ben's
 # has -2. What does *saw* get at *who*?
 #
-# - **a** something above 0, because Anna comes first
-# - **b** exactly 0
+# - **a** exactly 0
+# - **b** something above 0, because Anna comes first
 # - **c** both numbers, one for each name
 
 # %%

@@ -72,9 +72,9 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
         print(f"  {step:14} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
-# Both sentences come in at nearly the same point and leave far apart. In the first, head 1 looks at Mary and adds 12.9 towards
-# *Mary*. Head 4 looks at John, who gives, and takes 21.7 away from *John*. Without head 4 both chains end in the same corner, and
-# in the second sentence the wrong name is ahead. (Six more layers follow, and the model still writes the right one.)
+# Both sentences come in at nearly the same point and leave far apart. Where John gives, head 1 looks at Mary and adds 12.9 towards
+# *Mary*. Head 4 looks at John and takes 21.7 away from *John*. Without head 4 both chains end in the same corner, and
+# where Mary gives the wrong name is ahead. (Six more layers follow, and the model still writes the right one.)
 #
 # One head brings a name, another takes a name away, and what they bring is added. One row of weights makes one mixture, and can
 # say only one of the two. So a layer has several **heads**, each with its own queries, keys and values, and its own row of
@@ -148,8 +148,8 @@ two_heads
 #
 # **Predict.** Somebody saves a step and reshapes $(4, 6)$ to $(2, 4, 3)$ at once. What is in head 1?
 #
-# - **a** features 0, 1, 2 of every word
-# - **b** all features of *Anna* and *saw*, and nothing of *Ben* and *she*
+# - **a** all features of *Anna* and *saw*, and nothing of *Ben* and *she*
+# - **b** features 0, 1, 2 of every word
 # - **c** nothing: it raises an error
 
 # %%

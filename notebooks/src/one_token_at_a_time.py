@@ -73,7 +73,7 @@ predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" 
 # %% [markdown]
 # ## 1 · It writes
 #
-# *Anna saw Ben; she ...* is one sentence, and a model needs many to learn from. So here is a language of 39 words. The verb must
+# A model needs many sentences to learn from. So here is a language of 39 words. The verb must
 # agree with its subject, and not with the noun that stands nearer: *the **cats** that the dog sees **sleep***.
 
 # %% jupyter={"source_hidden": true}
@@ -106,8 +106,7 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 
 # %% [markdown]
 # The model has two layers of attnlib's own `MultiHeadAttention`, the class of notebook [[multi_head]] in NumPy, behind a causal mask.
-# Each layer adds what its heads fetched, and then what a small network makes of the sum. Such a model is called a **decoder**. Torch
-# trained it in twenty seconds; its weights are stored.
+# Such a model is called a **decoder**. Torch trained it in twenty seconds; its weights are stored.
 
 # %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
@@ -115,7 +114,7 @@ print(sum(W.size for W in model.weights().values()), "parameters")
 print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
 
 # %% [markdown]
-# Now it writes, one word at a time, by the loop of exercise [[write]]. It stops at a full stop.
+# Now it writes, by the loop of exercise [[write]], up to a full stop.
 
 
 # %%
@@ -138,8 +137,8 @@ for _ in range(4):
 # %% [markdown]
 # How good are 500 such sentences? `writer.write` is the same loop for many sentences at once.
 #
-# The loss is $-\ln p$ of the word that came, in nats. Nobody can know which noun comes next, so the loss can't
-# reach 0. Whoever knows the rules and how often each is used, and nothing else, pays the lowest honest loss.
+# The loss is $-\ln p$ of the word that came, in nats. Nobody can know which noun comes next, so somebody who knows all the rules
+# still pays a loss, the lowest honest one.
 
 # %% tags=["nbval-ignore-output"]
 sentences = writer.write(writer.all_at_once(model), size=500, seed=1)
@@ -192,9 +191,8 @@ plot.table(names, lines)
 # Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3 the head looks at a *singular* subject
 # and elsewhere if the subject is plural, so where it looks tells the number.
 #
-# In seed 0, which is the model here, agreement is still 0.81 without the subject, and 0.40 when *that* is forbidden, too: *that* has
-# looked at the word before it in layer 1 and kept its number. It falls below a half because the other noun now misleads; forbid that
-# one as well, and 0.61 is left (*Appendix*).
+# In seed 0, the model here, agreement is 0.81 without the subject, and 0.40 without *that*, too, which in layer 1 has kept the number
+# of the word before it. Then the other noun misleads: without it as well 0.61 is left (*Appendix*).
 #
 # </details>
 
@@ -231,7 +229,7 @@ for d_k in (1, 8, 512):
 # The model has a learned vector for each position. Trained without (NoPE, *no positional encoding*), it writes nearly as well, though
 # in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order: each position sees a set of words of
 # its own. One layer averages over its set in any order. A second layer can tell, because its keys carry what the first made of
-# *their* pasts (*Appendix*). Letters are harder: the model of notebook [[model_of_your_own]] learns far more slowly without positions.
+# *their* pasts (*Appendix*).
 #
 # </details>
 
@@ -512,9 +510,8 @@ for width in (3, 4, 5, 6, 7):
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well ([Xiao
-# et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the five (*Appendix*). Why,
-# notebook [[it_speaks]] asks of a real model.
+# Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs, and 0.98 to 0.99 if `<s>` stays in sight
+# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023); *Appendix*). Why, notebook [[it_speaks]] asks of a real model.
 #
 # </details>
 
@@ -569,7 +566,7 @@ for ax, (told, serving) in zip(axes, orders.items()):
     _ = ax.axis("off")
 
 # %% [markdown]
-# What does the wrong order do? We copy the weights of a writer with two heads of keys and values into one with four, in both orders.
+# What does the wrong order do? We copy a writer's two heads of keys and values into one with four, in both orders.
 
 
 # %% jupyter={"source_hidden": true}
@@ -667,24 +664,6 @@ plot.table(names, rows)
 # All seven texts, which are stored, equal greedy decoding to the last letter. *Price* is the time of a token, 1 without drafts:
 # wrong drafts cost, as in counting, and a copy pays most.
 #
-# With a temperature, keep a token that was drafted with probability $q$ with the probability $\min(1, p / q)$, and else draw another.
-# From what? Here a smaller writer drafts, and the cell says how far the next word is from the model's $p$:
-
-# %%
-small = writer.stored("2 KV heads")
-p, q = (al.softmax(m(cats)[0][0, -1]) for m in (model, small))
-kept, lacks = np.minimum(p, q), np.maximum(p - q, 0)
-best = np.eye(len(p))[p.argmax()]
-ways = {"else drawn from what q lacks": kept + (1 - kept.sum()) * lacks / lacks.sum()}
-ways["else drawn from p"] = kept + (1 - kept.sum()) * p
-ways["kept if likeliest, else drawn from p"] = q * best + (1 - q @ best) * p
-for told, drawn in ways.items():
-    print(f"{told}: {np.abs(drawn - p).sum() / 2:.2f}")
-
-# %% [markdown]
-# Only the first way writes as the model does. The second writes what the draft likes too often, and the third, the greedy test, what is
-# likeliest.
-#
 # ## Exercises
 
 # %% [markdown] tags=["exercise"]
@@ -694,8 +673,8 @@ for told, drawn in ways.items():
 #
 # `my_step(query, key, value, past, grouped)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those of $n$
 # new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Call `grouped(query, keys, values, mask)`, a
-# function as [[grouped_attention]] asks for, with all keys, all values and a causal mask, True = may attend. Return `(output, (keys,
-# values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
+# function as [[grouped_attention]] asks for, with all keys, all values and a causal mask. Return `(output, (keys, values))`: the outputs
+# of the new tokens $(h, n, d_v)$, and keys and values of all.
 
 
 # %%
@@ -770,6 +749,53 @@ if speaker and verdict:
     print(f"{len(passes)} passes:\n{prompt}{text}")
 
 # %% [markdown] tags=["exercise"]
+# ### Exercise [[draft_chances]] · Guess ahead with a temperature
+#
+# **Goal.** Test a drafted word so that the text stays the model's. *8 minutes, hard.*
+#
+# A word is drafted with the probabilities $q$ and the model has $p$, both $(\text{words},)$ and above 0. `my_chances(p, q)` gives $(2,
+# \text{words})$: how likely each word is kept if it was drafted, and the probabilities of what is drawn if not. What is written must have
+# the probabilities $p$, and as much as possible is kept.
+
+
+# %%
+def my_chances(p, q):
+    return ...  # your code
+
+
+# %%
+verdict = check.draft_chances(my_chances)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_chances(p, q):
+#     lacks = np.maximum(p - q, 0)  # of these words the draft has too little
+#     return np.stack([np.minimum(p / q, 1), lacks / lacks.sum()])
+# ```
+#
+# </details>
+
+# %% [markdown]
+# A smaller writer drafts. How far is what is written from the model's $p$?
+
+# %%
+small = writer.stored("2 KV heads")
+p, q = (al.softmax(m(cats)[0][0, -1]) for m in (model, small))
+kept, lacks = np.minimum(p, q), np.maximum(p - q, 0)
+best = np.eye(len(p))[p.argmax()]
+ways = {"else drawn from what q lacks": kept + (1 - kept.sum()) * lacks / lacks.sum()}
+ways["else drawn from p"] = kept + (1 - kept.sum()) * p
+ways["kept if likeliest, else drawn from p"] = q * best + (1 - q @ best) * p
+for told, drawn in ways.items():
+    print(f"{told}: {np.abs(drawn - p).sum() / 2:.2f}")
+
+# %% [markdown]
+# The greedy test, in the last line, writes the likeliest word too often.
+
+# %% [markdown] tags=["exercise"]
 # ### Exercise [[out_of_reach]] · Out of reach
 #
 # **Goal.** Design a sentence that a model cannot get right. *8 minutes, medium.*
@@ -789,15 +815,7 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_beginning = "the cats that the old dog sees"
-# # From "sees" two layers reach 4 tokens back, to "that". The writer, in a window of 3, with the subject
-# # in the singular and in the plural: is the last position the same?
-# ends = []
-# for subject in ("cat", "cats"):
-#     tokens_here = writer.tokens_of(my_beginning.replace("cats", subject))
-#     masks = [writer.window(3, n=tokens_here.shape[1])] * 2
-#     ends.append(model(tokens_here, masks=masks)[0][0, -1])
-# assert np.array_equal(*ends)
+# my_beginning = "the cats that the old dog sees"  # from "sees" two layers reach back to "that"
 # ```
 #
 # </details>
@@ -807,10 +825,9 @@ verdict
 #
 # 1. With torch, train another seed for twenty seconds: `from attncourse.training import decoder`, then
 #    `model = decoder.trained(corpus, seed=3)`. Run section 2 again.
-#    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
-# 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `patients.patient(5)`, from `attncourse`. Call
-#    `module(x, cache)` with $x$ of shape $(b, n, 24)$ and a `KVCache`. `patients.name_bug(4, name, probe)` judges a name from
-#    `DECODERS` with a probe, as in notebook [[bug_clinic]].
+#    Which head is it now? (Head 2; where the subject is plural, it looks at *that*.)
+# 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `(5)`, from `attncourse`. Call `module(x, cache)` with
+#    $x$ $(b, n, 24)$ and a `KVCache`. `patients.name_bug(4, name, probe)` judges a name from `DECODERS`, as in notebook [[bug_clinic]].
 # 3. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values
@@ -822,8 +839,8 @@ verdict
 # %% [markdown]
 # ## Appendix: checks
 #
-# What the folds above say, in numbers. First section 2: the 288 beginnings in the corpus, every head of layer 2 with more than
-# 0.9 on the subject in five trainings, and the model of seed 0 with edges forbidden.
+# Section 2: the 288 beginnings in the corpus, every head of layer 2 with more than 0.9 on the subject in five trainings, and the model of
+# seed 0 with edges forbidden.
 
 # %%
 begun = {tuple(words[:6]) for words in corpus.sentences}
@@ -897,9 +914,8 @@ for name, kind in ward.items():
     print(f"{name}: {found.verdict}", *found.measured.split("; "), sep="\n    ")
 
 # %% [markdown]
-# Section 6: the last of $n$ tokens, all anew and with a cache. The ratio of multiplications is about $n$, that of times is
-# less. Then fewer heads of keys and values, and windows: the share of right sentences in five trainings.
-
+# Section 6: the last of $n$ tokens, all anew and with a cache. Then fewer heads of keys and values, and windows: the share of right
+# sentences in five trainings.
 
 # %%
 layer = al.MultiHeadAttention(256, 4, bias=False, rng=0)

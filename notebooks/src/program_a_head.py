@@ -103,8 +103,8 @@ print("PILOT, A, B, C, D:", PILOT, A, B, C, D)
 # Begin with a head of zeros: $W_Q$ and $W_K$ are 0, and $W_V$ gives the tons. **Predict.** What does its map of weights look
 # like?
 #
-# - **a** nothing: all weights are 0
-# - **b** all alike: each ship looks at all ships equally
+# - **a** all alike: each ship looks at all ships equally
+# - **b** nothing: all weights are 0
 # - **c** each ship looks at itself
 
 # %%
@@ -953,8 +953,8 @@ for pair in (("CDB", "CDBCDB"), ("CDB", "CDDB")):
 # Yet the head of [[count_with_a_witness]] counts. **Predict.** Give it the pair `CB`, `CBCB`, once behind a pilot and once without. When does its
 # last ship receive two different numbers?
 #
-# - **a** with the pilot
-# - **b** without the pilot
+# - **a** without the pilot
+# - **b** with the pilot
 # - **c** both times
 
 # %%

@@ -295,8 +295,8 @@ def weight_on(weights, cells):  # weights (..., b, h, n_q, n_k)
 # **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name both
 # neighbours?
 #
-# - **a** both: the parameters are equally many
-# - **b** the two small heads
+# - **a** the two small heads
+# - **b** both: the parameters are equally many
 # - **c** neither
 
 # %%

@@ -120,8 +120,8 @@ for text, iso in zip(some.texts, some.iso):
 # %% [markdown] tags=["predict"]
 # **Predict.** Which mask belongs between the two texts?
 #
-# - **a** a causal one: letter $j$ only for digits from $j$ on
-# - **b** the padding of the letters, and nothing else
+# - **a** the padding of the letters, and nothing else
+# - **b** a causal one: letter $j$ only for digits from $j$ on
 # - **c** both
 
 # %%
@@ -368,8 +368,8 @@ live.weights_view(map_at, **options, **sliders, **labels)
 # of its kind, a digit into a digit, and see whether the model names another digit there. For comparison, change any other letter.
 # **Predict.** Take the last digit of the year, the month and the day. In which does the map tell the cause?
 #
-# - **a** in all alike
-# - **b** in those of the day and the year, and not in that of the month
+# - **a** in those of the day and the year, and not in that of the month
+# - **b** in all alike
 # - **c** in none: weights are not causes
 
 # %%

@@ -345,9 +345,9 @@ print("3-D  dot:", np.dot(batch_Q, turned).shape)
 # **Predict.** The function `attention` above contains `K.T`, `K.shape[1]` and `axis=1`. We give it three sequences of three tokens
 # with three features, an array of shape (3, 3, 3). What happens?
 #
-# - **a** an error
+# - **a** it runs, and the result is wrong
 # - **b** it runs, and the result is right
-# - **c** it runs, and the result is wrong
+# - **c** an error
 
 # %%
 guess_cube = None  # "a", "b" or "c"

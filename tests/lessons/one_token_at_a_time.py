@@ -70,6 +70,14 @@ def accept_recursively(logits, draft, past):
     return (first,), [(keys[:, :rows], values[:, :rows]) for keys, values in past]
 
 
+def chances_by_loop(p, q):
+    keep, other = [], []
+    for a, b in zip(p, q, strict=True):
+        keep.append(1.0 if a >= b else a / b)
+        other.append(a - b if a >= b else 0.0)
+    return np.array([keep, [x / sum(other) for x in other]])
+
+
 def window(line):
     return lambda n, m, w: eval(line, {"back": np.arange(m - n, m)[:, None] - np.arange(m), "w": w})
 
@@ -160,6 +168,11 @@ RIGHT = {
     ],
     "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
     "accept_draft": [accept_by_loop, accept_by_product, accept_recursively],
+    "draft_chances": [
+        lambda p, q: np.array([np.minimum(1, p / q), np.maximum(0, p - q) / np.maximum(0, p - q).sum()]),
+        lambda p, q: np.vstack([np.where(p < q, p / q, 1), (p - q).clip(0) / (1 - np.minimum(p, q).sum())]),
+        chances_by_loop,
+    ],
     "out_of_reach": [
         "the cats that the old dog sees",
         "the young bird that the happy farmers  follow",
@@ -185,6 +198,16 @@ DESIGNS = {
 }
 
 LEARNERS = {
+    "draft_chances": {
+        "greedy": ("greedy_under_temperature", lambda p, q: np.array([np.eye(len(p))[p.argmax()], p]), "likeliest"),
+        "greedy, the rest drawn well": (
+            "greedy_under_temperature",
+            lambda p, q: np.array([p == p.max(), (p - q).clip(0) / (p - q).clip(0).sum()], float),
+        ),
+        "drawn from p": ("redrawn_from_p", lambda p, q: np.array([np.minimum(1, p / q), p]), "once more"),
+        "exchanged": (None, lambda p, q: np.array([np.minimum(1, q / p), p]), "expected 1", "as if"),
+        "ratios above 1": (None, lambda p, q: np.array([p / q, (p - q).clip(0) / (p - q).clip(0).sum()])),
+    },
     "window_mask": {
         "without brackets": (
             "array_as_condition",

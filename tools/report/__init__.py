@@ -2,8 +2,8 @@
 
 python -m tools.report FOLDER       the text; --html and --csv write files
 
-`submissions` finds what was handed in, `judge` judges it, one notebook in one process, `apart` runs each answer in a
-copy of that process, `page` writes what was found.
+`collected` knows what a learning platform gives, `submissions` finds what was handed in, `judge` judges it, one
+notebook in one process, `apart` runs each answer in a copy of that process, `page` writes what was found.
 """
 
 import json
@@ -57,7 +57,7 @@ class Report:
         """Return what to discuss first, [(mistake, its students, row), ...]: the mistakes of most students.
 
         Of those rows with the mistake that stand in the exercise where most made it, it is the one with the shortest
-        cell, alone in its answer if there is such a one.
+        cell, alone in its answer if there is such a one. What one student alone did there is nothing to show to all.
         """
         rows = {}
         for row in self.judged:
@@ -68,8 +68,8 @@ class Report:
             in_exercise = Counter(row["number"] for row in made)
             here = [row for row in made if row["number"] == in_exercise.most_common(1)[0][0]]
             shown = min(here, key=lambda row: (len(row["mistakes"]), len(row["cell"])))
-            found.append((id, len({row["student"] for row in made}), shown))
-        return sorted(found, key=lambda one: -one[1])[:most]
+            found.append((id, len({row["student"] for row in here}), shown))
+        return sorted((one for one in found if one[1] > 1), key=lambda one: -one[1])[:most]
 
     def votes(self, notebook):
         """Return {question: {letter: how many}} of a notebook."""
@@ -82,8 +82,8 @@ class Report:
         """Return (student, question, letter) of each vote, the latest of a student; "other" if it is no option."""
         last = {}
         for submission in sorted(self.handed_in(notebook), key=lambda one: one.when):
-            last |= {(submission.student, name): one for name, one in submission.votes(notebook.guesses).items()}
-        return [(*key, letter if letter in PREDICTIONS[key[1]].options else "other") for key, letter in last.items()]
+            last |= {(submission.student, name): one for name, one in submission.votes(notebook).items()}
+        return [(*key, letter) for key, letter in last.items()]
 
     def handed_in(self, notebook):
         return [submission for submission in self.submissions if submission.notebook == notebook.number]
@@ -95,7 +95,7 @@ class Report:
         return of_files + [(by_number[row["which"]], row["number"], row["why"]) for row in self.judged if row["why"]]
 
 
-def make_report(folder, jobs=1):
+def make_report(folder, jobs=1, students=()):
     """Return the Report on a folder.
 
     Parameters
@@ -104,6 +104,8 @@ def make_report(folder, jobs=1):
         With notebooks anywhere below it, or a course of nbgrader.
     jobs : int
         How many processes judge at the same time.
+    students : list of list of str
+        Names and numbers of each student of the class, if they are known.
     """
     if sys.platform != "linux":
         raise OSError(
@@ -111,7 +113,7 @@ def make_report(folder, jobs=1):
             "what judges it. Fix: run it in a container, or in the Linux of Windows (WSL)."
         )
     known = series(NOTEBOOKS)
-    handed_in = submissions.found_in(folder, known)
+    handed_in = submissions.found_in(folder, known, students)
     tasks = []
     for number, notebook in known.items():
         of_it = [submission for submission in handed_in if submission.notebook == number]

@@ -8,8 +8,11 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from ..series import OPTION
 
 HEADING = re.compile(r"(\d+\.\d+)\W+(.+)")  # of an exercise: its number and its title
 SOLUTION = re.compile(  # the code of a folded one
@@ -99,6 +102,10 @@ class Series:
         return {guess: name for cell in self.cells for name, guess in _GUESS.findall(cell["source"])}
 
     @cached_property
+    def options(self):
+        return shown_options(self.cells)
+
+    @cached_property
     def ids(self):
         return {cell["id"] for cell in self.cells}
 
@@ -118,6 +125,15 @@ def _tags(cell):
 
 def code_of(cells):
     return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def shown_options(cells):
+    """Return {name of a guess: {letter: words of the option}}, as the text above each guess has them."""
+    return {
+        guess[1]: {letter: " ".join(words.split()) for letter, words in OPTION.findall(above["source"])}
+        for above, cell in pairwise(cells)
+        if (guess := re.match(r"(guess_\w+)\s*=", cell["source"]))
+    }
 
 
 def read_cells(path):

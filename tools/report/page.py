@@ -55,10 +55,11 @@ def rows_of(report, task):
 
 def first_to_discuss(report):
     """Return a dict for each mistake to discuss first, in plain words: heading, cell, shows, asks, mistake."""
-    tasks = {task.number: task for notebook in report.notebooks.values() for task in notebook.tasks}
-    students, found = len({row["student"] for row in report.judged}), []
+    tasks = {task.number: (task, notebook) for notebook in report.notebooks.values() for task in notebook.tasks}
+    found = []
     for id, n, row in report.first():
-        task = tasks[row["number"]]
+        task, notebook = tasks[row["number"]]
+        students = len({one.student for one in report.handed_in(notebook)})
         exercise = EXERCISES[task.judge[1]]
         mistake = next((one for one in exercise.mistakes if one.id == id), MISTAKES[id])
         shows, asks = symptom_and_reply(task.key, id)
@@ -78,7 +79,9 @@ def _handed_in(report, notebook):
     files = report.handed_in(notebook)
     students = len({one.student for one in files})
     words = f"{students} student{'s' * (students != 1)}"
-    return words + (f", {len(files)} notebooks handed in" if len(files) > students else "")
+    words += f", {len(files)} notebooks handed in" if len(files) > students else ""
+    late = len({one.student for one in files if one.late})
+    return words + (f", {late} late" if late else "")
 
 
 # --- printed
@@ -205,12 +208,16 @@ def table(report, names=False):
     cells = {(row["student"], row["number"]): _result(row) for row in report.judged}
     votes = (vote for notebook in report.notebooks.values() for vote in report.latest_votes(notebook))
     cells |= {(student, name): letter for student, name, letter in votes}
-    writer.writerow(["student", "right", *numbers, *questions, *["files"] * names])
+    writer.writerow(["student", "right", *numbers, *questions, "late", "could not tell", *["files"] * names])
+    troubles = report.troubles()
     for student in sorted({one.student for one in report.submissions}):
-        files = " | ".join(one.shown for one in report.submissions if one.student == student)
+        mine = [one for one in report.submissions if one.student == student]
+        files = " | ".join(one.shown for one in mine)
+        late = " ".join(sorted({one.notebook or "?" for one in mine if one.late}))
+        why = " | ".join(f"{number or 'a file'}: {why}" for one, number, why in troubles if one.student == student)
         right = sum(cells.get((student, number), "").startswith("right") for number in numbers)
         row = [cells.get((student, column), "") for column in (*numbers, *questions)]
-        writer.writerow([student, right, *row, *[files] * names])
+        writer.writerow([student, right, *row, late, why, *[files] * names])
     return file.getvalue()
 
 

@@ -3,20 +3,16 @@
 import ast
 import hashlib
 import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
 
 from attncourse.engine.questions import letter
 
-from .notebooks import CHECKS, code_of, read_cells
+from .collected import MOST_BYTES, owners
+from .notebooks import CHECKS, code_of, read_cells, shown_options
 
-MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
-MOST_FILES = 3  # that one student hands in for a notebook; more of one name are those of many people
 _VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(.+?)\2", re.MULTILINE)
-# What a program appends to the name of a copy: " (1)" in browsers and Windows, "-Copy1" in Jupyter, "copy" alone.
-_COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,12 @@ class Submission:
         Why it cannot be judged at all; "" for nothing.
     when : float
         When the file was written.
+    owner : str
+        Who handed it in, as the path or a list says; "" for nobody known.
+    late : bool
+        Whether its name says that it came late.
+    listed : bool
+        Whether it is somebody's on the list of a class.
     """
 
     which: int
@@ -47,11 +49,22 @@ class Submission:
     trouble: str = ""
     when: float = 0.0
     student: int = 0
+    owner: str = ""
+    late: bool = False
+    listed: bool = False
 
-    def votes(self, guesses):
-        """Return the letter of each question that has a guess: the last one that is written."""
-        code = "\n".join(cell["source"] for cell in code_of(self.cells))
-        return {guesses[name]: letter(guess) for name, _, guess in _VOTE.findall(code) if name in guesses}
+    def votes(self, notebook):
+        """Return the letter of each question that has a guess, the last one that is written, as our notebook has it.
+
+        An earlier edition may give an option another letter: its words count. "other" is what stands for no option.
+        """
+        shown, found = shown_options(self.cells), {}
+        for cell in code_of(self.cells):
+            for guess, _, written in _VOTE.findall(cell["source"]):
+                if guess in notebook.guesses:
+                    now = {words: letter for letter, words in notebook.options[guess].items()}
+                    found[notebook.guesses[guess]] = now.get(shown.get(guess, {}).get(letter(written)), "other")
+        return found
 
     def as_checked(self, task):
         """Return an exercise with the name under which its check was given the answer, if somebody chose another."""
@@ -121,43 +134,28 @@ def _grade_id(cell):
     return grading.get("grade_id") if isinstance(grading, dict) else None
 
 
-def found_in(folder, notebooks):
+def found_in(folder, notebooks, students=()):
     """Return the Submissions in a folder: all notebooks below it, or below submitted/ in a course of nbgrader.
 
-    They are numbered in an order that says nothing of their names.
+    They are numbered in an order that says nothing of their names. `students` are names and numbers of a class.
     """
     root = folder / "submitted" if (folder / "submitted").is_dir() else folder
     paths = [path for path in root.rglob("*.ipynb") if not _is_hidden(path.relative_to(root)) and path.is_file()]
     if not paths:
         raise FileNotFoundError(
-            f"{folder} holds no notebooks. Expected a folder with .ipynb files, or with submitted/STUDENT/ASSIGNMENT/. "
-            "Fix: unpack what was collected, and name its folder."
+            f"{folder} holds no notebooks. Expected a zip, or a folder with .ipynb files, or with "
+            "submitted/STUDENT/ASSIGNMENT/. Fix: name what was collected."
         )
     with_digest = sorted((_digest(path), path) for path in paths)
     found = [_submission(i, path, root, notebooks) for i, (_, path) in enumerate(with_digest, 1)]
-    students = {}
-    for i, whose in enumerate(_whose(found, [path.relative_to(root) for _, path in with_digest], root != folder)):
-        found[i] = replace(found[i], student=students.setdefault(whose or i, len(students) + 1))
+    relative = [path.relative_to(root) for _, path in with_digest]
+    numbers = {}
+    for i, owner in enumerate(owners(relative, [one.notebook for one in found], root != folder, students)):
+        student = numbers.setdefault(owner.key or i, len(numbers) + 1)
+        found[i] = replace(
+            found[i], student=student, owner=owner.name, late=owner.late, listed=owner.key[:1] == ("list",)
+        )
     return found
-
-
-def _whose(found, paths, of_nbgrader):
-    """Return of each notebook what tells who handed it in, from its path without notebooks' names and marks of a copy.
-
-    That is the folder of nbgrader, a folder whose files bear no names of several people, or else folder and name. It is
-    () where nothing is left, and where it would be one person's who handed in many files for one notebook.
-    """
-    if of_nbgrader:
-        return [path.parts[:1] for path in paths]
-    left, names = [], {}
-    for one, path in zip(found, paths, strict=True):
-        own = rf"(?<![^\W_])(?:{one.notebook}_[a-z_]+|{one.notebook})(?![^\W_])|{_COPY}"
-        *folder, name = (re.sub(f"(?i){own}", "", part).strip(" _-.") for part in (*path.parts[:-1], path.stem))
-        left.append((tuple(filter(None, folder)), name))
-        names.setdefault(left[-1][0], set()).update({name} - {""})
-    whose = [folder if folder and len(names[folder]) < 2 else (*folder, *[name] * bool(name)) for folder, name in left]
-    count = Counter((name, one.notebook) for name, one in zip(whose, found, strict=True))
-    return [name if count[name, one.notebook] <= MOST_FILES else () for name, one in zip(whose, found, strict=True)]
 
 
 def _digest(path):

@@ -83,6 +83,15 @@ class Checking(Steps):
     accepted = cached_property(lambda s: (s.new, [(keys[:, : s.end], values[:, : s.end]) for keys, values in s.past]))
 
 
+class Chances(Steps):
+    """A word drafted with the probabilities q for a model that has p: is it kept, and what is written else?"""
+
+    lacks = cached_property(lambda s: np.maximum(s.p - s.q, 0))
+    kept = cached_property(lambda s: np.minimum(s.p / s.q, 1))
+    other = cached_property(lambda s: s.lacks / s.lacks.sum())
+    chances = cached_property(lambda s: np.stack([s.kept, s.other]))
+
+
 def in_chunks(step, query, key, value, chunks, attention, spoiled):
     """Run `step` over a sequence cut into chunks and return all outputs, (h, n, d_v); None where it returns nothing.
 
@@ -226,6 +235,11 @@ def checking_probes():
     )
 
 
+def chance_probes():
+    draw = Draw("draft_chances")
+    return tuple(Probe(f"{n} words", (core.softmax(draw(n)), core.softmax(draw(n)))) for n in (3, 5, 8))
+
+
 def judge_accepted(result, logits, draft, past):
     """Say which tokens and how many rows of the cache are kept, and whether those are the right ones."""
     right, held = Checking(logits=logits, draft=draft, past=past), past[0][0].shape[-2]
@@ -289,3 +303,4 @@ def all_agreements(s):
 
 
 CHOSEN = {"new": lambda s: s.chosen[: s.agreed + 1]}  # right as long as `agreed` is
+FROM_P = {"other": lambda s: s.p}

@@ -72,6 +72,19 @@ EXERCISES = (
         **step_options("accepted", "logits draft past", of=decoding.Checking),
         judge=decoding.judge_accepted,
     ),
+    Function(
+        "draft_chances",
+        "draft_chances(p, q) -> (2, words). A word was drafted with the probabilities q, (words,); p are the model's. "
+        "Row 0: how likely each word is kept, if drafted. Row 1: the probabilities of what is drawn if it is not. "
+        "What is written has the probabilities p, and as much as possible is kept.",
+        (
+            "Which words does the draft say too often? They need not always go.",
+            "A word that the draft says twice as often as the model is kept in half of the cases. Which words lack?",
+            "Row 0 is np.minimum(p / q, 1), and row 1 is np.maximum(p - q, 0) divided by its sum.",
+        ),
+        probes=decoding.chance_probes(),
+        **step_options("chances", "p q", of=decoding.Chances),
+    ),
     Design(
         "out_of_reach",
         "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "

@@ -236,6 +236,22 @@ MISTAKES = (
         ),
     ),
     Mistake(
+        "greedy_under_temperature",
+        behaves_as_if="the model's likeliest word is always kept and every other one rejected, as in greedy decoding",
+        symptom="The text gets the likeliest word too often, and is no longer one that the model would have drawn.",
+        hint="Its likeliest word the model says in half of all cases, and the draft always. How often may it be kept?",
+        then="In half of the cases. What is drafted too often goes as often as there is too much of it.",
+        variants=tuple({"kept": lambda s: s.p == s.p.max(), **other} for other in ({}, decoding.FROM_P)),
+    ),
+    Mistake(
+        "redrawn_from_p",
+        behaves_as_if="what takes the place of a rejected word is drawn from all that the model would write",
+        symptom="Words that the draft likes have been kept as often as the model wants them, and come once more.",
+        hint="What the draft says too often is kept as often as the model wants it. How often may it come again?",
+        then="Never. Draw among the words of which the draft has too little, by how much they lack.",
+        variants=(decoding.FROM_P,),
+    ),
+    Mistake(
         "verb_not_due",
         behaves_as_if="the main verb is not due after its last word",
         symptom="Put a verb and a period after it: `grammatical` must accept one number and reject the other.",

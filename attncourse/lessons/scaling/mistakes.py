@@ -246,19 +246,11 @@ MISTAKES = (
     ),
     Mistake(
         "cosines_returned",
-        behaves_as_if="it returns cosines, which are at most 1",
+        behaves_as_if="it returns cosines, which are at most 1, or divides them once more",
         symptom="The variance of a cosine is about 1/d_k: the longer the vectors, the paler the weights.",
         hint="By which factor must a cosine grow for its variance to be 1?",
         then="A cosine of random vectors has the variance 1 / d_k. So multiply by the root of d_k.",
-        variants=(_scores_by(lambda s: _cosines(s.q, s.k)),),
-    ),
-    Mistake(
-        "cosines_divided",
-        behaves_as_if="cosines are divided by sqrt(d_k) once more",
-        symptom="The variance of a cosine is about 1/d_k already. Divided, it is 1/d_k squared.",
-        hint="By which factor must a cosine grow for its variance to be 1?",
-        then="By sqrt(d_k): multiply, where you divide.",
-        variants=(_scores_by(lambda s: _cosines(s.q, s.k) / np.sqrt(s.q.shape[-1])),),
+        variants=tuple(_scores_by(lambda s, n=n: _cosines(s.q, s.k) / s.q.shape[-1] ** n) for n in (0, 0.5)),
     ),
     Mistake(
         "root_of_d_k_left_out",
