@@ -15,15 +15,16 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.torch_layers import MultiHeadAttention
+
+_ = torch.set_num_threads(1)
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 from attncourse import check, mine, predict, real_model
 from attncourse.views import block, head_map
 from attnlib import live, plot
 from attnlib.colours import INK, KEY, LINE, NEXT, VALUE
+from attnlib.torch_layers import MultiHeadAttention
 
-_ = torch.set_num_threads(1)
 reference = real_model.stored("minilm_reference")
 figure, ax = plot.subplots(figsize=(6.2, 3.4))
 they = reference["they"]
