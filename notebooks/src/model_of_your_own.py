@@ -408,19 +408,19 @@ if torch is not None:
 x, y = map(np.asarray, windows(held, np.arange(0, len(held) - 34, 16), 32))
 
 
-def measured(model):
+def bits_of(model):
     """Bits a letter, by your function, where at least 16 letters stand in front."""
     return float(bits(model(x)[0][:, 16:], y[:, 16:]))
 
 
-dots = {} if corpus.own else {n: measured(letters.load(n)) for n in letters.STEPS}
+dots = {} if corpus.own else {n: bits_of(letters.load(n)) for n in letters.STEPS}
 for steps, height in dots.items():
     print(f"stored, after {steps:4} steps: {height:.2f} bits a letter")
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
     mine_now = letters.of_torch(model)
-    dots[300] = held_out = measured(mine_now)
+    dots[300] = held_out = bits_of(mine_now)
     print(f"after 300 steps, held out: {held_out:.2f} bits a letter")
 
 # %% [markdown]
