@@ -139,6 +139,11 @@ def vote(question):
     return markdown("\n".join([f"Vote first. Right is **{question.right}**. What to reply to the others:\n", *wrong]))
 
 
+def source_key(cell):
+    """Return what tells a cell from the others of its notebook, though some lines of it have changed: how it begins."""
+    return cell.cell_type, cell.source[:80]
+
+
 class Chapter:
     """A notebook in a lecture: its sections, its pictures, and what TEACHING says of it."""
 
@@ -146,9 +151,10 @@ class Chapter:
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
         self.sign = f'<div class="sign">{glyph(self.notebook.slug)}</div>'
-        told = {cell.source: cell.metadata for cell in read_source(self.notebook.source).cells}
+        told = {source_key(cell): cell.metadata for cell in read_source(self.notebook.source).cells}
         for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
-            cell.metadata |= {part: told.get(cell.source, cell.metadata).get(part, []) for part in ("tags", "says")}
+            known = told.get(source_key(cell), cell.metadata)
+            cell.metadata |= {part: known.get(part, []) for part in ("tags", "says")}
         self.sections = plans.sections(self.cells)
         self.said = plans.words_to_say(guide, number)
 
