@@ -89,6 +89,7 @@ notebooks: setup-tests  ## Build the notebooks from notebooks/src, and run what 
 
 generated: setup-tests  ## Write again what is made from lessons and notebooks: docs/checks.md, completions, tables
 	@$(RUN) -m tools.checks
+	@$(RUN) -m tools.symptoms
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
 	@$(RUN) -m assess.goals

@@ -19,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from attncourse import MISTAKES
+from attncourse.mine import names_used
 from tools.report import door
 from tools.report.apart import NoAnswer, apart
 from tools.report.judge import Answer
@@ -86,8 +87,8 @@ def candidates(piece, task, answer):
 def load_exercise(name):
     """Return (notebook, task, the names that the series lends) of an exercise."""
     notebook, task = door.find_task(name)
-    lent_names = door.lend(notebook, task, [f"np, al, torch, nn\n{task.stub}\n{task.solution}"], [])
-    return notebook, task, {"math": math} | lent_names
+    used = ["np", "al", "torch", "nn", *names_used(task.stub), *names_used(task.solution)]
+    return notebook, task, {"math": math} | door.lend(notebook, task, [", ".join(used)], [])
 
 
 def is_right(name, sources):

@@ -54,6 +54,13 @@ def test_what_gives_away_and_what_does_not(reply, leaks_it):
     assert bool(found["solution"]) is leaks_it and bool(found["beyond"]) is leaks_it
 
 
+def test_a_name_that_the_stub_loads_is_known():
+    answer = "def my_attention(query, key, value, attn_mask=None):\n    scores = query @ key.swapaxes(-1, -2) / "
+    answer += "query.shape[-1] ** 0.5\n    return softmax(scores) @ value\n"
+    reply = "```python\nreturn masked_softmax(scores, attn_mask) @ value\n```"
+    assert leaks.score({"exercise": "5.3", "answer": answer, "reply": reply})["solution"]
+
+
 def test_a_hint_that_was_due_is_no_leak_and_a_later_one_is_beyond():
     told = leaks.door.judge_answer("scaled_dot_product_attention", PALE, 2)["hint"]
     exchange = {"exercise": "2.3", "answer": PALE, "reply": told}

@@ -5,15 +5,37 @@ import importlib
 import pkgutil
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from . import lessons
 from .engine.questions import Recall, read_questions
 from .mistakes import SHARED
 from .titles import heading, with_numbers
 
+
+class Lesson(NamedTuple):
+    """What a lesson's folder holds: EXERCISES of its exercises.py and so on, nothing where it has no such file."""
+
+    folder: Path
+    exercises: tuple
+    mistakes: tuple
+    payoffs: dict
+
+
+def _read_lesson(slug):
+    folder = Path(lessons.__path__[0]) / slug
+
+    def load(name, nothing):
+        if not (folder / f"{name}.py").is_file():
+            return nothing
+        return getattr(importlib.import_module(f"{lessons.__name__}.{slug}.{name}"), name.upper())
+
+    return Lesson(folder, load("exercises", ()), load("mistakes", ()), load("payoffs", {}))
+
+
 # The lessons that ask something, in the order of reading: those that have a folder.
 _FOLDERS = {name for _, name, _ in pkgutil.iter_modules(lessons.__path__)}
-LESSONS = {slug: importlib.import_module(f".{slug}", lessons.__name__) for slug in lessons.ORDER if slug in _FOLDERS}
+LESSONS = {slug: _read_lesson(slug) for slug in lessons.ORDER if slug in _FOLDERS}
 
 
 def by_name(things):
@@ -29,26 +51,20 @@ def by_name(things):
     return found
 
 
-def payoff(exercise, lesson):
-    """Return what a right answer shows, with the numbers of other exercises that its words name; None for nothing."""
-    found = getattr(lesson, "PAYOFFS", {}).get(exercise.name)
-    return found and found._replace(meaning=with_numbers(found.meaning), next=with_numbers(found.next))
+def complete(exercise, lesson):
+    """Return an exercise with its heading, all mistakes that are looked for, and what a right answer shows.
+
+    In the words of that the numbers of other exercises stand where it names them.
+    """
+    if payoff := lesson.payoffs.get(exercise.name):
+        payoff = payoff._replace(meaning=with_numbers(payoff.meaning), next=with_numbers(payoff.next))
+    return replace(exercise, mistakes=(*SHARED, *lesson.mistakes), heading=heading(exercise.name), payoff=payoff)
 
 
 EXERCISES = by_name(
-    (
-        slug,
-        replace(
-            exercise,
-            mistakes=(*SHARED, *lesson.MISTAKES),
-            heading=heading(exercise.name),
-            payoff=payoff(exercise, lesson),
-        ),
-    )
-    for slug, lesson in LESSONS.items()
-    for exercise in getattr(lesson, "EXERCISES", ())
+    (slug, complete(exercise, lesson)) for slug, lesson in LESSONS.items() for exercise in lesson.exercises
 )
-_ASKED = {slug: read_questions(Path(lesson.__file__).with_name("questions.toml")) for slug, lesson in LESSONS.items()}
+_ASKED = {slug: read_questions(lesson.folder / "questions.toml") for slug, lesson in LESSONS.items()}
 PREDICTIONS = by_name((slug, question) for slug, asked in _ASKED.items() for question in asked["predict"])
 # Three questions about earlier notebooks at the head of a notebook: predict.before_scaling and so on.
 RECALLS = {

@@ -1,11 +1,18 @@
 # Written by python -m tools.stub.
-from types import ModuleType
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from .engine.exercise import Exercise
 from .engine.questions import Question, Recall
 from .mistakes.mistake import Mistake
 
-LESSONS: dict[str, ModuleType]
+class Lesson(NamedTuple):
+    folder: Path
+    exercises: tuple[Exercise, ...]
+    mistakes: tuple[Mistake, ...]
+    payoffs: dict[str, Any]
+
+LESSONS: dict[str, Lesson]
 EXERCISES: dict[str, Exercise]
 PREDICTIONS: dict[str, Question]
 RECALLS: dict[str, Recall]

@@ -13,7 +13,7 @@ from attnlib import validation
 from attnlib.heads import MultiHeadAttention
 from attnlib.masks import padding_mask
 
-from .model_files import DATA, stored
+from .model_files import DATA, NamedArrays, stored
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July")
 MONTHS += ("August", "September", "October", "November", "December")
@@ -129,7 +129,7 @@ def another(letters, rng):
     return np.where((letters >= first) & (letters < names), digits, others)
 
 
-class Translator:
+class Translator(NamedArrays):
     """An encoder, which reads, and a decoder, which writes: one layer of attention each, and one between the two.
 
     `rng`, a Generator or a seed, draws the weights; `load` puts trained ones in their place.
@@ -171,16 +171,6 @@ class Translator:
         for layer in ("encoder", "decoder", "cross"):
             own |= {f"{layer} {kind}_{c}": (getattr(self, layer), f"{kind}_{c}") for kind in "Wb" for c in "QKVO"}
         return own
-
-    def weights(self):
-        """Return all arrays by name."""
-        return {name: getattr(*where) for name, where in self.parts().items()}
-
-    def load(self, weights):
-        """Put other arrays of the same names in the place of all arrays, and return the model."""
-        for name, where in self.parts().items():
-            setattr(*where, weights[name])
-        return self
 
 
 def as_if(model, d_k, layers=("cross",)):

@@ -111,10 +111,8 @@ def load_all(names):
     things = {name: _kept_or_ours(name) for name in names}
     for note in filter(None, (note for _, _, note in things.values())):
         print(note)
-    for whose, chosen in (
-        ("yours", [name for name, (_, path, _) in things.items() if path]),
-        ("ours", [name for name, (_, path, _) in things.items() if not path]),
-    ):
+    for whose in ("yours", "ours"):
+        chosen = [name for name, (_, path, _) in things.items() if bool(path) == (whose == "yours")]
         print(f"{whose}: {', '.join(chosen) or 'none'}")
     return {name: thing for name, (thing, _, _) in things.items()}
 
@@ -225,7 +223,8 @@ def _collect(thing, imports, parts):
             raise Unkeepable(f"two different things are called {name} here, and both are needed. Fix: rename yours.")
         return
     parts[name] = (thing, "")  # two functions may call each other
-    source, known = _source(thing), _globals_of(thing)
+    source = _source(thing)
+    known = next((function.__globals__ for function in _functions(thing)), vars(sys.modules["__main__"]))
     for used in names_used(source):
         if used not in known or used in imports or used in parts:
             continue  # a name that is nowhere is what the fresh Python reports
@@ -269,10 +268,6 @@ def _is_elsewhere(value):
 def _functions(thing):
     members = vars(thing).values() if isinstance(thing, type) else [thing]
     return [inspect.unwrap(member) for member in members if isinstance(member, types.FunctionType)]
-
-
-def _globals_of(thing):
-    return next((function.__globals__ for function in _functions(thing)), vars(sys.modules["__main__"]))
 
 
 def _source(thing):

@@ -1,4 +1,4 @@
-"""Files that the course reads: stored results, and the files of trained models, checked by their sums."""
+"""Files that the course reads: stored results, and those of trained models, checked by their sums; arrays by name."""
 
 import hashlib
 import importlib.util
@@ -15,6 +15,20 @@ def stored(name):
     12
     """
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+class NamedArrays:
+    """A model whose arrays have names: `parts` returns each by its name, as (what holds it, attribute)."""
+
+    def weights(self):
+        """Return all arrays by name."""
+        return {name: getattr(*where) for name, where in self.parts().items()}
+
+    def load(self, weights):
+        """Put other arrays of the same names in the place of all arrays, and return the model."""
+        for name, where in self.parts().items():
+            setattr(*where, weights[name])
+        return self
 
 
 def folder_of(package):
@@ -43,18 +57,13 @@ def check_file(path, sha256, fix):
         raise FileNotFoundError(f"the model needs its file {path.name}, and there is none. Fix: {fix}.")
     if sha256 is None:
         return path
-    with path.open("rb") as file:
-        got = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
-    if got != sha256:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:  # Python 3.10 has no hashlib.file_digest
+        while block := file.read(1 << 20):
+            digest.update(block)
+    if (got := digest.hexdigest()) != sha256:
         raise ValueError(
             f"{path.name} must be the file the notebook was checked with: expected sha256 {sha256}, got {got} "
             f"({path.stat().st_size:,} bytes). It is truncated, damaged or another version. Fix: {fix}."
         )
     return path
-
-
-def _digest(file):
-    digest = hashlib.sha256()  # Python 3.10 has no file_digest
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()

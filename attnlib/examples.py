@@ -58,12 +58,8 @@ SENTENCE: Example = _example(
 )
 
 ASKED, GIVEN = ("name", "female", "verb"), ("who", "verb")  # the features of queries and keys, and of values
-NAMES: dict[str, tuple[str, ...]] = {
-    "words": WORDS,
-    "features": FEATURES,
-    "asked": ASKED,
-    "given": GIVEN,
-}  # as live.one_row takes them
+# As live.one_row takes them.
+NAMES: dict[str, tuple[str, ...]] = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}
 W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value back to the word: who to who, verb to verb
 W_O.setflags(write=False)
 

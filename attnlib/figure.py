@@ -28,10 +28,8 @@ from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours. Ink is the one that is told of.
 SERIES = (INK, NEXT, EDGE)
-ON_CELL, ON_PALE = (
-    "value",
-    "pale",
-)  # the gid of a text that stands on a cell, and of one whose cell is pale in the light
+# The gid of a text that stands on a cell, and of one whose cell is pale in the light.
+ON_CELL, ON_PALE = "value", "pale"
 PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the PNG; points around it
 SIZE, TITLE = 13 / PIXELS, 16 / PIXELS  # points of all words, and of a title that has room
 # Words take the shade of a role that can be read, and what was named black, gray or white is ink, quiet or paper.
@@ -46,10 +44,8 @@ for font in FONTS:  # what is bold in the second is semibold in the first
     entry = font_manager.ttfFontProperty(font_manager.get_font(font))
     weight = 400 if font.stem.endswith("Regular") else 700
     font_manager.fontManager.ttflist.append(dataclasses.replace(entry, weight=weight))
-FAMILY = [
-    *(["Inter"] if FONTS else []),
-    "DejaVu Sans",
-]  # the second ships with matplotlib, and has what the first lacks
+# The second ships with matplotlib, and has what the first lacks.
+FAMILY = [*(["Inter"] if FONTS else []), "DejaVu Sans"]
 STYLE: Any = {
     "font.family": FAMILY,
     "font.size": SIZE,

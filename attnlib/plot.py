@@ -228,9 +228,8 @@ def bar_grid(
     titles = arguments.labels(arguments.several(titles, "titles"), "titles", len(weights))
     columns = min(arguments.whole(columns, "columns", 1), len(weights))
     rows = -(-len(weights) // columns)
-    longest = (
-        max((width(printable(key), SIZE) for key in keys or [str(row.shape[0]) for row in weights]), default=0) / 72
-    )
+    names = keys or [str(row.shape[0]) for row in weights]
+    longest = max((width(printable(name), SIZE) for name in names), default=0) / 72
     high = 0.6 + 0.22 * weights.shape[1]
     figure, axes = subplots(rows, columns, figsize=(min(2.4 * columns + longest, WIDEST), high * rows), squeeze=False)
     for ax in axes.flat[len(weights) :]:
@@ -339,9 +338,8 @@ class _Values(Artist):
 
     def draw(self, renderer):
         size = self._size(renderer) if self.words and self.get_visible() else None
-        new = (
-            [] if self.texts or size is None else self._write_weights()
-        )  # thousands of texts that no cell has room for
+        # Only once they are seen: of a large map they are thousands of texts that no cell has room for.
+        new = [] if self.texts or size is None else self._write_weights()
         self.texts += new
         for text in self.texts:
             text.set_visible(size is not None)
@@ -404,9 +402,8 @@ def _ticks(axis, labels, n, name, cell):
     labels = arguments.labels(labels, name, n)
     texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
     longest = max(width(text, SIZE) for text in texts) / 72
-    slanted = (
-        name == "keys" and axis.axis_name == "x" and longest > cell and not all(text.isdecimal() for text in texts)
-    )
+    words = not all(text.isdecimal() for text in texts)
+    slanted = name == "keys" and axis.axis_name == "x" and longest > cell and words
     line = 1.3 * SIZE / 72
     step = max(-(-n // LABELS_PER_AXIS), ceil((line if slanted or axis.axis_name == "y" else longest) / cell))
     turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}

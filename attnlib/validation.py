@@ -155,14 +155,12 @@ def mask_kind(kind: str, dtype: Any) -> None:
     """Check the dtype of a mask; `kind` is NumPy's letter ('b', 'f', 'i', ...)."""
     if kind in "bf":
         return
+    ambiguous, fix = "", "build it by a comparison, for example token_ids != pad_id"
     if kind in "iu":
-        raise TypeError(
-            f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
-            "A 0/1 mask is ambiguous. Fix: from_zero_blocked(attn_mask) if 0 means blocked."
-        )
+        ambiguous, fix = " A 0/1 mask is ambiguous.", "from_zero_blocked(attn_mask) if 0 means blocked"
     raise TypeError(
-        f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
-        "Fix: build it by a comparison, for example token_ids != pad_id."
+        "attn_mask must be boolean (True = may attend) or floating (added to the scores), "
+        f"got {dtype}.{ambiguous} Fix: {fix}."
     )
 
 

@@ -45,7 +45,7 @@ def test_every_mistake_of_a_design_is_rejected_and_named(name):
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
-    in_puzzles = {id for exercise in catalogue.LESSONS["program_a_head"].EXERCISES for id in exercise.names}
+    in_puzzles = {id for exercise in catalogue.LESSONS["program_a_head"].exercises for id in exercise.names}
     made = (
         {id for exercise in STEPS for id in exercise.names}
         | {id for wrong in DESIGNS.values() for id in wrong}

@@ -42,8 +42,7 @@ def test_each_mistake_is_handed_in_by_a_learner():
     told = [id for id, *_ in rows] + [id for _, id, _ in [*WRONG, *lessons.each(lessons.gather("DESIGNS"))]]
     made = {one for id in told if id for one in id.split(" + ")}
     made |= {id for exercise in EXERCISES.values() if isinstance(exercise, Number) for id in exercise.slips}
-    asking = {name: lesson for name, lesson in catalogue.LESSONS.items() if hasattr(lesson, "MISTAKES")}
-    own = {mistake.id: name for name, lesson in asking.items() for mistake in lesson.MISTAKES}
+    own = {mistake.id: name for name, lesson in catalogue.LESSONS.items() for mistake in lesson.mistakes}
     nobody = set(MISTAKES) - made - set(NO_LEARNER.split())
     files = {id: f"tests/lessons/{own.get(id, '<a lesson that has it>')}.py" for id in nobody}
     assert not files, f"each mistake is handed in as one writes it; nobody does so. Fix: a row in LEARNERS of {files}"

@@ -293,6 +293,7 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
             0,
             "fully masked row   beware",
         ),
+        (["attncourse.clinic:ScaleByEmbedDim"], 1, "each with its line: Cases by symptom, docs/book/symptoms.md"),
         (["attncourse.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
         (["attncourse.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),

@@ -9,8 +9,9 @@ from lessons import three_right
 
 import attnlib as al
 from attncourse import EXERCISES, check
+from attncourse.catalogue import LESSONS
 from attncourse.engine import describe, verdict
-from attncourse.lessons import by_hand, masks, multi_head, scaling, vectorized
+from attncourse.lessons import masks, multi_head, scaling, vectorized
 from attnlib.examples import SENTENCE
 from tools import asked
 
@@ -87,12 +88,11 @@ def test_the_sentences_say_what_the_numbers_are():
     assert round(trace.output[3, 0], 3) == 0.885 and trace.value[0, 0] == 2  # "0.885 of 2"
     assert not trace.value[[1, 3], 0].any()  # "two words have nothing to give"
     assert cells(vectorized.payoffs.both_softmaxes(al.softmax))[1:] == [["plain", "nan", "0"], ["yours", "1", "0"]]
-    assert {*by_hand.PAYOFFS} == {exercise.name for exercise in by_hand.EXERCISES}
     assert cells(scaling.payoffs.keys_in_play(al.entropy))[1][0] == "1.00 in play"
     assert cells(scaling.payoffs.keys_in_play(al.entropy))[3][0] == "10.00 in play"
-    for lesson in (scaling, masks):
-        assert {*lesson.PAYOFFS} == {exercise.name for exercise in lesson.EXERCISES}
-    assert {*vectorized.PAYOFFS} == {exercise.name for exercise in vectorized.EXERCISES}
+    for name in ("by_hand", "scaling", "masks", "vectorized"):
+        lesson = LESSONS[name]
+        assert {*lesson.payoffs} == {exercise.name for exercise in lesson.exercises}
 
 
 def test_the_poke_is_that_of_the_readers_function():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from attnlib.watch import watch
+from attnlib.watch import report, watch
 from tests import model_families
 from tests.model_families import FAMILIES
 
@@ -45,7 +45,7 @@ def compare(family):
     """Return the Row of a family: two layers, random weights, two sequences, of which the second is padded."""
     torch.manual_seed(0)
     model = eager = model_families.model(family, "eager").eval()
-    inputs = _inputs_of(eager)
+    inputs = inputs_of(eager)
     if eager._supports_sdpa:
         model = model_families.model(family, "sdpa").eval()
         model.load_state_dict(eager.state_dict())
@@ -69,7 +69,17 @@ def compare(family):
     return Row(family, attention, len(seen), kinds, masks, outputs, weights, torch.equal(before, during), len(maps))
 
 
-def _inputs_of(model):
+def examine(family):
+    """Return the Report on a family as it comes, with the maps that it hands back in eager mode."""
+    torch.manual_seed(0)
+    model = model_families.model(family, "eager").eval()
+    inputs = inputs_of(model)
+    with torch.no_grad(), watch(model) as seen:
+        maps = _own_maps(model, inputs)
+    return report(seen, real=inputs.get("attention_mask"), maps=maps)
+
+
+def inputs_of(model):
     if model.main_input_name == "pixel_values":
         config = model.config
         return {"pixel_values": torch.randn(2, 3, config.image_size, config.image_size)}

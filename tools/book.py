@@ -29,6 +29,7 @@ SOURCES = ROOT / "docs" / "book"
 BESIDE = ["REFERENCES.md", "TEACHING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 # The files of the repository that are pages of the book, and their names there.
 PAGES = {file: f"{Path(file).stem.lower()}.md" for file in BESIDE}
+PAGES |= {f"docs/book/{path.name}": path.name for path in SOURCES.glob("*.md")}
 PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook in SERIES}
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'

@@ -3,6 +3,7 @@
 import difflib
 import itertools
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -96,12 +97,9 @@ def name_bug(number, answer, probe=None):
     ✗ 8.1 · A first patient: wrong
     Your probe gives 0 for case_23. So by your own probe this patient has something else.
     """
-    unknown, title = _unknown(number), f"patient {number}"
+    unknown = _unknown(number)
     table, cases, _ = unknown.ward
-
-    def verdict(state, message):
-        return Verdict(title, state, message, hints=unknown.hints, heading=heading(f"name_bug_{number}"))
-
+    verdict = partial(Verdict, f"patient {number}", hints=unknown.hints, heading=heading(f"name_bug_{number}"))
     if answer is None or answer is ...:
         return verdict("not tried", "")
     if answer not in cases:
@@ -219,10 +217,7 @@ def mended(module):
     >>> mended(None)
     … 8.5 · A stranger's module: not tried yet
     """
-
-    def verdict(state, message):
-        return Verdict("mended module", state, message, hints=_MENDED_HINTS, heading=heading("mended"))
-
+    verdict = partial(Verdict, "mended module", hints=_MENDED_HINTS, heading=heading("mended"))
     if module is None or module is ...:
         return verdict("not tried", "")
     if not (isinstance(module, type) and issubclass(module, nn.Module)):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from ..training import train
-from . import CASES, Attention
+from . import CASES, DECODERS
 
 
 class TutorialAttention(nn.Module):
@@ -48,6 +48,7 @@ class NextDigit(nn.Module):
 def train_on_digits(attention):
     """Train `attention`, in place, in a `NextDigit` on random digits; return the model and its last loss.
 
+    >>> from attncourse.clinic import Attention
     >>> model, loss = train_on_digits(Attention(24, 4))
     >>> accuracy(model) < 0.15 and loss > 2
     True
@@ -82,8 +83,10 @@ def sick_lines(name):
     +    return math.sqrt(self.embed_dim)
     """
     lines = []
-    for method, ill in vars(CASES[name].module).items():
+    kind = (CASES | DECODERS)[name].module
+    for method, ill in vars(kind).items():
         if inspect.isfunction(ill):
-            both = (textwrap.dedent(inspect.getsource(code)).splitlines() for code in (getattr(Attention, method), ill))
+            well = getattr(kind.__base__, method)
+            both = (textwrap.dedent(inspect.getsource(code)).splitlines() for code in (well, ill))
             lines += [*difflib.unified_diff(*both, n=99, lineterm="")][3:]  # without its head
     return "\n".join(lines)

@@ -29,23 +29,15 @@ class Payoff(NamedTuple):
     next: str
 
 
-def not_tried_verdict(exercise, *, returned=False):
-    """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
-    return _verdict(exercise, "not tried", exercise.untried if returned else "")
+WITHOUT_TORCH = (
+    "This exercise asks for a torch module, and torch is missing here. Fix: pip install torch, and restart the kernel. "
+    "A browser cannot run torch: there, open this notebook on a machine of your own."
+)
 
 
-def without_torch(exercise):
-    """Return the Verdict on a torch class where torch is missing: nothing can be tried."""
-    text = (
-        "This exercise asks for a torch module, and torch is missing here. Fix: pip install torch, and restart the "
-        "kernel. A browser cannot run torch: there, open this notebook on a machine of your own."
-    )
-    return _verdict(exercise, "not tried", text)
-
-
-def cannot_tell_verdict(exercise, error):
-    """Return the Verdict on an answer of which nothing here can tell whether it is right."""
-    return _verdict(exercise, "not tried", str(error))
+def not_tried(exercise, message=""):
+    """Return the Verdict on an exercise not tried yet, or that cannot be judged here; `message` says why."""
+    return _verdict(exercise, "not tried", message)
 
 
 def unfit(exercise, answer, error):
@@ -64,18 +56,10 @@ def right(exercise, outcomes, ours, answer, remark=""):
 
     The `answer` is what a picture is drawn from, `remark` stands last.
     """
-    told, payoff = "\n".join(filter(None, (remarks(exercise, outcomes, ours), remark))), exercise.payoff
-    if payoff is None:
-        return _verdict(exercise, "right", told, hints=())
-    return _verdict(
-        exercise,
-        "right",
-        told,
-        hints=(),
-        meaning=payoff.meaning,
-        picture=draw_picture(payoff, answer),
-        next=payoff.next,
-    )
+    told, payoff, shown = "\n".join(filter(None, (remarks(exercise, outcomes, ours), remark))), exercise.payoff, {}
+    if payoff:
+        shown = {"meaning": payoff.meaning, "picture": draw_picture(payoff, answer), "next": payoff.next}
+    return _verdict(exercise, "right", told, hints=(), **shown)
 
 
 def draw_picture(payoff, answer):

@@ -85,7 +85,7 @@ class Exercise:
     def __call__(self, answer: Any) -> Verdict:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
-            return describe.not_tried_verdict(self)
+            return describe.not_tried(self)
         with few_words():
             return self._verdict(answer)
 
@@ -96,12 +96,12 @@ class Exercise:
                 outcomes = self.run_on_probes(function)
             self.look_further(function, outcomes, ours)
         except Unmeasured as error:
-            return describe.cannot_tell_verdict(self, error)
+            return describe.not_tried(self, str(error))
         except Unfit as error:
             return describe.unfit(self, answer, error)
         state, mistakes = self.judge_outcomes(function, outcomes)
         if state == "not tried":
-            return describe.not_tried_verdict(self, returned=True)
+            return describe.not_tried(self, self.untried)
         if state == "right":
             right_answers.record(self.name, answer)
             seen = self.on_other_inputs(function, answer, outcomes)
@@ -195,13 +195,11 @@ class Exercise:
         single = [
             (id, overrides, o) for id, made in self._distinct_variants.items() for _, o, overrides in made if overrides
         ]
-        return Pairs(
-            self.probes,
-            self.expected,
-            single,
-            self._raising,
-            lambda by, probe: self.call_on_probe(self.with_steps(by), probe.args),
-        )
+
+        def outcome_with(overrides, probe):
+            return self.call_on_probe(self.with_steps(overrides), probe.args)
+
+        return Pairs(self.probes, self.expected, single, self._raising, outcome_with)
 
     @property
     def _raising(self):
@@ -478,7 +476,7 @@ class Module(Function):
     returns_weights = True
 
     def __call__(self, answer):
-        return super().__call__(answer) if modules.has_torch() else describe.without_torch(self)
+        return super().__call__(answer) if modules.has_torch() else describe.not_tried(self, describe.WITHOUT_TORCH)
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)

@@ -50,9 +50,7 @@ def call_module(cls, sizes, weights, inputs, options, learning, biases):
     """
     import torch
 
-    inputs = [torch.from_numpy(x) for x in inputs]
-    module = _module_with_weights(cls, sizes, weights, inputs[0].dtype, biases)
-    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
+    module, inputs, options = _prepare(cls, sizes, weights, inputs, options, biases)
     if learning:
         cut = _without_gradient(module, inputs, learning)
         asked = options and not cut.all()
@@ -81,13 +79,15 @@ def _kind(result):
     return "(output, None)" if len(result) == 2 else f"a {type(result).__name__} of {len(result)}"
 
 
-def _module_with_weights(cls, sizes, weights, dtype, biases):
-    """Return a module of the class with the probe's weights; any biases are set to 0."""
+def _prepare(cls, sizes, weights, inputs, options, biases):
+    """Return a module of the class with the probe's weights, any biases set to 0; inputs and options as tensors."""
     import torch
 
+    inputs = [torch.from_numpy(x) for x in inputs]
+    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
     with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
         module = cls(*sizes)
-    module.to(dtype).eval()
+    module.to(inputs[0].dtype).eval()
     _check_apart(module, weights)
     for name, weight in weights.items():
         linear = getattr(module, name, None)
@@ -108,7 +108,7 @@ def _module_with_weights(cls, sizes, weights, dtype, biases):
             linear.weight.copy_(torch.from_numpy(weight.T))
             if linear.bias is not None:
                 linear.bias.zero_()
-    return module
+    return module, inputs, options
 
 
 def _check_apart(module, names):
@@ -232,9 +232,4 @@ def _changes_in_training(module, inputs, options):
 
 def drops(cls, sizes, weights, inputs, options):
     """Tell whether a module of the class gives other numbers at each call in training mode, as nn.Dropout does."""
-    import torch
-
-    inputs = [torch.from_numpy(x) for x in inputs]
-    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
-    module = _module_with_weights(cls, sizes, weights, inputs[0].dtype, biases=True)
-    return not _equal(_in_training(module, inputs, options)[1:])
+    return not _equal(_in_training(*_prepare(cls, sizes, weights, inputs, options, biases=True))[1:])

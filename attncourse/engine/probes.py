@@ -75,7 +75,7 @@ def dead(mask):
     return mask & (np.arange(len(mask)) != 2)[:, None]
 
 
-def edges(arrays, cube, huge, mask=MASK):
+def edges(arrays, cube, huge=lambda arrays: (5e3 * arrays[0], *arrays[1:]), mask=MASK):
     """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4.
 
     Without a mask, None, those are left out that try one.

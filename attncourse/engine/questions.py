@@ -85,8 +85,21 @@ def letter(guess):
     return found[1] if found else guess
 
 
+class _Shown:
+    """What shows itself in a notebook: `_texts` are titles, each with a text."""
+
+    def __repr__(self):
+        return "\n".join(line for texts in self._texts() for line in texts if line)
+
+    def __str__(self):
+        return printable(repr(self))
+
+    def _repr_html_(self):
+        return "".join(map(_box, self._texts()))
+
+
 @dataclass(repr=False, eq=False)
-class Revealed:
+class Revealed(_Shown):
     """What became of a guess. It shows itself in a notebook."""
 
     question: Question
@@ -98,6 +111,10 @@ class Revealed:
         return self.guess == self.question.right if self.guess in self.question.options else None
 
     def _texts(self):
+        return [self._in_words()]
+
+    def _in_words(self):
+        """Return a title, and why an option is right or wrong."""
         q, why = self.question, self.question.because
         letters = ", ".join(f'"{letter}"' for letter in q.options)
         if self.guess is None:
@@ -108,15 +125,6 @@ class Revealed:
             return f"✓ {q.right} is right", f"{why[q.right]} Tempting, but wrong: {q.tempting}. {why[q.tempting]}"
         title = f"✗ You chose {self.guess}, right is {q.right}"
         return title, f"{why[self.guess]} {why[q.right]}"
-
-    def __repr__(self):
-        return "\n".join(self._texts())
-
-    def __str__(self):
-        return printable(repr(self))
-
-    def _repr_html_(self):
-        return _box(self._texts())
 
 
 class Recall(NamedTuple):
@@ -136,7 +144,7 @@ class Recall(NamedTuple):
 
 
 @dataclass(repr=False, eq=False)
-class Recalled:
+class Recalled(_Shown):
     """What became of the guesses of a Recall, each a Revealed. It shows itself in a notebook."""
 
     revealed: tuple
@@ -144,17 +152,8 @@ class Recalled:
     def _texts(self):
         if all(one.guess is None for one in self.revealed):
             return [("… No choice made yet", "Write a letter in place of each None, and run the cell again.")]
-        texts = [one._texts() if one.guess is not None else ("… left out", "") for one in self.revealed]
+        texts = [one._in_words() if one.guess is not None else ("… left out", "") for one in self.revealed]
         return [(f"{i}  {title}", text) for i, (title, text) in enumerate(texts, 1)]
-
-    def __repr__(self):
-        return "\n".join(line for texts in self._texts() for line in texts if line)
-
-    def __str__(self):
-        return printable(repr(self))
-
-    def _repr_html_(self):
-        return "".join(map(_box, self._texts()))
 
 
 def _box(texts):

@@ -102,14 +102,9 @@ class Verdict:
         return printable(repr(self))
 
     def _repr_html_(self):
-        maps = [
-            _heatmap(title, ours, theirs, self.axes, self._range())
-            for title, ours, theirs in (
-                ("yours", self.yours, self.expected),
-                ("expected", self.expected, self.yours),
-            )
-            if ours is not None
-        ]
+        both = {"yours": (self.yours, self.expected), "expected": (self.expected, self.yours)}
+        arrays = [(title, *pair) for title, pair in both.items() if pair[0] is not None]
+        maps = [_heatmap(*array, self.axes, self._range()) for array in arrays]
         shown = (beside(*maps) if maps else "") + self.picture
         return (
             f'<div class="attnlib-{self.state}" style="{BOX.format(TINTS[_MARKS[self.state]])}">'
@@ -201,9 +196,8 @@ def _heatmap(title, array, other, axes, limits):
 
 
 def _differ(a, b, i, j):
-    if i >= b.shape[0] or j >= b.shape[1]:
-        return True
-    return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
+    there = i < b.shape[0] and j < b.shape[1]
+    return not (there and isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True))
 
 
 def _cell_text(array, other, i, j):

@@ -160,10 +160,7 @@ SHARED = (
         symptom="A key and its value belong to one token; here they belong to two.",
         hint="Which of your arrays depend on the second argument? Should it be one, or two?",
         then="Two: only the queries come from the first sequence, keys and values are both made of the other one.",
-        variants=(
-            {"k": lambda s: s.split(s.query @ s.W_K)},
-            {"v": lambda s: s.split(s.query @ s.W_V)},
-        ),
+        variants=({"k": lambda s: s.split(s.query @ s.W_K)}, {"v": lambda s: s.split(s.query @ s.W_V)}),
     ),
     Mistake(
         "keys_for_values",
@@ -171,10 +168,7 @@ SHARED = (
         symptom="What comes back is a mixture of labels, not of contents; the values are never read.",
         hint="Which array did you compare with the queries, and which one do you average?",
         then="Compare with the keys, average the values.",
-        variants=(
-            {"output": lambda s: s.weights @ s.k},
-            {"v": lambda s: s.split(s.key @ s.W_V)},
-        ),
+        variants=({"output": lambda s: s.weights @ s.k}, {"v": lambda s: s.split(s.key @ s.W_V)}),
     ),
     Mistake(
         "residual_added",
@@ -217,10 +211,7 @@ SHARED = (
         symptom="Right for one sequence; with a batch an error, or a result with an axis too many.",
         hint="Which product of NumPy treats the axes in front as a stack of matrices?",
         then="@ does, and so does np.matmul. Turn only the last two axes of the keys.",
-        variants=(
-            {"scores": lambda s: np.dot(s.q, s.k.T)},
-            {"scores": lambda s: np.dot(s.q, swap(s.k))},
-        ),
+        variants=({"scores": lambda s: np.dot(s.q, s.k.T)}, {"scores": lambda s: np.dot(s.q, swap(s.k))}),
     ),
     Mistake(
         "fixed_number_of_axes",

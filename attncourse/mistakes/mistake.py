@@ -1,6 +1,6 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,6 @@ class Mistake:
     @property
     def hints(self):
         return self.hint, self.then
-
-    def at_place(self, place):
-        """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        return replace(self, behaves_as_if=f"{place} {self.behaves_as_if}")
 
 
 def scaled_by(factor):

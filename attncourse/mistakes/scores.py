@@ -71,10 +71,7 @@ SHARED = (
         symptom="An error in most shapes; if n_k = d_k it runs, and mixes features with positions.",
         hint="A score is the dot product of two rows. What does @ combine?",
         then="@ combines rows on the left with columns on the right, so each key has to become a column.",
-        variants=(
-            {"scores": lambda s: s.q @ s.k},
-            {"scores": lambda s: swap(s.q) @ s.k},
-        ),
+        variants=({"scores": lambda s: s.q @ s.k}, {"scores": lambda s: swap(s.q) @ s.k}),
     ),
     Mistake(
         "key_reshaped",
@@ -127,10 +124,7 @@ SHARED = (
         symptom="The weights are too pale, and the more so the larger d_k is.",
         hint="What would you divide by if d_k were 100? What does the formula say?",
         then="Take the square root of d_k, the length of one query.",
-        variants=(
-            scaled_by(lambda s: 1 / s.q.shape[-1]),
-            scaled_behind_a_mask_by(lambda s: 1 / s.q.shape[-1]),
-        ),
+        variants=(scaled_by(lambda s: 1 / s.q.shape[-1]), scaled_behind_a_mask_by(lambda s: 1 / s.q.shape[-1])),
     ),
     Mistake(
         "half_for_root",
@@ -138,10 +132,7 @@ SHARED = (
         symptom="In Python the power comes first: d_k**1/2 is d_k / 2, and s / d_k**1/2 is s / d_k / 2.",
         hint="What does Python give for 100**1/2, and what is the root of 100?",
         then="50.0, and 10. np.sqrt(d_k), d_k**0.5 and d_k**(1/2) are the root.",
-        variants=(
-            scaled_by(lambda s: 2 / s.q.shape[-1]),
-            scaled_by(lambda s: 1 / (2 * s.q.shape[-1])),
-        ),
+        variants=(scaled_by(lambda s: 2 / s.q.shape[-1]), scaled_by(lambda s: 1 / (2 * s.q.shape[-1]))),
     ),
     Mistake(
         "scale_by_d_v",

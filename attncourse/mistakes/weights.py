@@ -19,15 +19,13 @@ def _after_softmax(change):
     return {"weights": weights}
 
 
-def exp_over_sum(x, axis, largest=0.0, guarded=False):
-    e = np.exp(x - largest)
-    total = e.sum(axis=axis, keepdims=True)
-    return e / np.where(total == 0, 1, total) if guarded else e / total
-
-
-def _over_sum(x, guarded=False):
-    total = x.sum(axis=-1, keepdims=True)
+def _over_sum(x, axis=-1, guarded=False):
+    total = x.sum(axis=axis, keepdims=True)
     return x / np.where(total == 0, 1, total) if guarded else x / total
+
+
+def exp_over_sum(x, axis, largest=0.0, guarded=False):
+    return _over_sum(np.exp(x - largest), axis, guarded)
 
 
 def _masked_exp(s):
@@ -190,10 +188,7 @@ SHARED = (
         symptom="Weights of exactly 0 and 1: nothing is mixed.",
         hint="What should happen to a score that is only a little smaller than the largest?",
         then="It should get a little less weight, not none: exp of each score, divided by their sum.",
-        variants=(
-            weights_by(_one_hot),
-            weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x)),
-        ),
+        variants=(weights_by(_one_hot), weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x))),
     ),
     Mistake(
         "one_maximum_for_all",
@@ -201,10 +196,7 @@ SHARED = (
         symptom="A row whose scores all lie about 745 or more below that maximum becomes 0 / 0.",
         hint="What is the largest exponent of each row, after your subtraction?",
         then="It is 0 in one row only. Each row needs its own maximum.",
-        variants=(
-            _one_maximum(),
-            _one_maximum(guarded=True),
-        ),
+        variants=(_one_maximum(), _one_maximum(guarded=True)),
     ),
     Mistake(
         "unstable_softmax",
@@ -232,7 +224,7 @@ SHARED = (
         variants=(
             masked_by(lambda s: s.scaled_scores)
             | {
-                "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
+                "causal": lambda s: np.ones((s.n_q, s.n_k), bool),
                 "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
             },
         ),
@@ -283,10 +275,7 @@ SHARED = (
         symptom="A score of 0 still gets weight: exp(0) = 1. It even beats negative scores.",
         hint="Which score gets weight 0 after exp?",
         then="Only -inf does, since exp(-inf) = 0. Fill it in where the mask is False.",
-        variants=(
-            filled_with(0),
-            filled_with(1),
-        ),
+        variants=(filled_with(0), filled_with(1)),
     ),
     Mistake(
         "mask_added_as_numbers",
@@ -438,10 +427,7 @@ WINDOW = (
         symptom="In training the next token is in plain sight.",
         hint="How far may a key lie behind its query at least?",
         then="0 places: a key with a negative distance stands ahead, and is forbidden.",
-        variants=(
-            {"near": lambda s: s.back < s.window},
-            {"near": lambda s: np.abs(s.back) < s.window},
-        ),
+        variants=({"near": lambda s: s.back < s.window}, {"near": lambda s: np.abs(s.back) < s.window}),
     ),
     Mistake(
         "window_without_itself",

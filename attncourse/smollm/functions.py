@@ -64,13 +64,10 @@ class Functions:
 FUNCTIONS = tuple(field.name for field in fields(Functions))
 
 
-def _positive(name):
-    def positive(value, shape):
-        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
-            raise ValueError(f"{name} must be a positive number, got {value!r}. Fix: leave it out for the model's own.")
-        return float(value)
-
-    return positive
+def _positive(value, name):
+    if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+        raise ValueError(f"{name} must be a positive number, got {value!r}. Fix: leave it out for the model's own.")
+    return float(value)
 
 
 def _heads(pairs, shape):
@@ -92,8 +89,8 @@ def _layers(numbers, shape):
 
 
 SETTINGS = {
-    "scale": lambda value, shape: None if value is None else _positive("scale")(value, shape),
-    "base": _positive("base"),
+    "scale": lambda value, shape: None if value is None else _positive(value, "scale"),
+    "base": lambda value, shape: _positive(value, "base"),
     "window": lambda value, shape: None if value is None else validation.positive_int(value, "window"),
     "sink": lambda value, shape: value and validation.positive_int(value, "sink"),
     "without": _heads,

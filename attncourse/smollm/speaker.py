@@ -52,9 +52,8 @@ class Speaker:
         self.shape = shape_of(settings)
         self.layers = [layer_of(weights, i, self.shape) for i in range(self.shape.layers)]
         self.embedding, self.norm = weights["token_embd.weight"], weights["output_norm.weight"]
-        self.unembedding = weights.get(
-            "output.weight", self.embedding
-        )  # (vocabulary, d_model); SmolLM2 has one for both
+        # (vocabulary, d_model); SmolLM2 has one for both.
+        self.unembedding = weights.get("output.weight", self.embedding)
         tokens, kinds = settings["tokenizer.ggml.tokens"], settings["tokenizer.ggml.token_type"]
         control = [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3]
         self.tokenizer = BytePairs(tokens, settings["tokenizer.ggml.merges"], control)

@@ -3,9 +3,7 @@
 from attnlib import live, svg
 from attnlib.colours import NEXT
 from attnlib.live.controls import DIVISOR, choice
-from attnlib.live.speaking_view import ACROSS, DOWN, lines
-
-ROW = 24  # pixels of a line of text
+from attnlib.live.speaking_view import ACROSS, DOWN, ROW, lines
 
 
 def typist(stops, steps=2400, d_k=16):
@@ -30,9 +28,8 @@ def typist(stops, steps=2400, d_k=16):
             f'<rect x="8" y="34" width="4" height="{ROW * pages[page]}" fill="{NEXT}"/>',
         ]
         written = (svg.text(22, 52 + ROW * i, line, size=page.size) for i, line in enumerate(_lines(text, page)))
-        parts.append(
-            f'<g class="attnlib-written">{"".join(written)}</g>'
-        )  # no prose of ours: any letter may stand there
+        # no prose of ours: any letter may stand there
+        parts.append(f'<g class="attnlib-written">{"".join(written)}</g>')
         size, options = (page.wide, 46 + ROW * pages[page]), {"at": (0, 0), "grow": 2} if page == ACROSS else {}
         return svg.picture(*size, "what the model writes", f"{told}. It writes: {text}", parts, **options)
 

@@ -15,7 +15,7 @@ from attnlib import validation
 from attnlib.core import softmax
 from attnlib.heads import KVCache, MultiHeadAttention
 
-from ..model_files import DATA
+from ..model_files import DATA, NamedArrays
 from .grammar import INTRANSITIVE, NOUNS, TRANSITIVE, grammatical, sentence
 from .grammar import WORDS as LANGUAGE
 
@@ -111,7 +111,7 @@ def _linear(d_in, d_out, rng):
     return rng.uniform(-limit, limit, (d_in, d_out)), rng.uniform(-limit, limit, d_out)
 
 
-class Writer:
+class Writer(NamedArrays):
     """A small decoder: words and places, then layers that add attention, and a small network, to what came in.
 
     `training.decoder.Writer` is its twin in torch. Without `positions` it has no vectors for places. `rng`, a
@@ -154,22 +154,12 @@ class Writer:
         """Return new caches, one for each layer."""
         return [kind() for _ in self.attention]
 
-    def _parts(self):
-        """Return everything that holds arrays, and the names of its arrays."""
+    def parts(self):
+        """Return every array by name, as (what holds it, attribute)."""
         attention = [(part, ("W_Q", "W_K", "W_V", "W_O")) for part in self.attention]
         network = [(part, ("W_1", "b_1", "W_2", "b_2")) for part in self.network]
-        return [(self, ("token", "place", "W_read", "b_read")), *attention, *network]
-
-    def weights(self):
-        """Return all arrays by name."""
-        return {f"{i} {name}": getattr(part, name) for i, (part, names) in enumerate(self._parts()) for name in names}
-
-    def load(self, weights):
-        """Put other arrays of the same names in the place of all arrays, and return the model."""
-        for i, (part, names) in enumerate(self._parts()):
-            for name in names:
-                setattr(part, name, weights[f"{i} {name}"])
-        return self
+        holders = [(self, ("token", "place", "W_read", "b_read")), *attention, *network]
+        return {f"{i} {name}": (part, name) for i, (part, names) in enumerate(holders) for name in names}
 
     def astype(self, dtype):
         """Return a copy that computes in another dtype."""

@@ -12,41 +12,31 @@ import re
 from ..engine.compare import RIGHT
 from ..engine.run import Unfit
 
+# In the singular, and in the plural.
 NOUNS = (
     ("cat", "dog", "king", "child", "farmer", "bird"),
     ("cats", "dogs", "kings", "children", "farmers", "birds"),
-)  # in the singular, and in the plural
+)
 # A transitive verb has an object, an intransitive one has none; with a singular subject, and with a plural one.
 TRANSITIVE = (("sees", "hears", "likes", "follows"), ("see", "hear", "like", "follow"))
 INTRANSITIVE = (("sleeps", "runs", "sings", "waits"), ("sleep", "run", "sing", "wait"))
-CLASSES = {
-    "d": ("the",),
-    "a": ("small", "old", "young", "happy"),
-    "n": NOUNS[0],
-    "N": NOUNS[1],
-    "t": TRANSITIVE[0],
-    "T": TRANSITIVE[1],
-    "i": INTRANSITIVE[0],
-    "I": INTRANSITIVE[1],
-    "p": ("near", "behind"),
-    "r": ("that",),
-    "b": ("today", "often"),
-    ".": (".",),
+# By a letter each, what kind of words there are, and which.
+_KINDS = {
+    "d": ("article", ("the",)),
+    "a": ("adjective", ("small", "old", "young", "happy")),
+    "n": ("noun, singular", NOUNS[0]),
+    "N": ("noun, plural", NOUNS[1]),
+    "t": ("verb with an object, singular", TRANSITIVE[0]),
+    "T": ("verb with an object, plural", TRANSITIVE[1]),
+    "i": ("verb without, singular", INTRANSITIVE[0]),
+    "I": ("verb without, plural", INTRANSITIVE[1]),
+    "p": ("preposition", ("near", "behind")),
+    "r": ("relative pronoun", ("that",)),
+    "b": ("time", ("today", "often")),
+    ".": ("period", (".",)),
 }
-KINDS = {
-    "d": "article",
-    "a": "adjective",
-    "n": "noun, singular",
-    "N": "noun, plural",
-    "t": "verb with an object, singular",
-    "T": "verb with an object, plural",
-    "i": "verb without, singular",
-    "I": "verb without, plural",
-    "p": "preposition",
-    "r": "relative pronoun",
-    "b": "time",
-    ".": "period",
-}  # what the letters of CLASSES stand for
+KINDS = {letter: kind for letter, (kind, _) in _KINDS.items()}
+CLASSES = {letter: words for letter, (_, words) in _KINDS.items()}
 WORDS = tuple(word for words in CLASSES.values() for word in words)
 CLASS = {word: letter for letter, words in CLASSES.items() for word in words}
 _NOUN = "da?[nN]"

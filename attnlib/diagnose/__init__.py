@@ -15,10 +15,10 @@ from .. import validation
 with validation.needs_torch("attnlib.diagnose examines modules of torch"):
     import torch
 
+from ..findings import Diagnosis, Finding
 from ._caller import LAYOUTS
 from ._patient import Patient
 from ._probes import examine
-from .report import Diagnosis, Finding
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 

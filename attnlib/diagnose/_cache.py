@@ -6,11 +6,11 @@ import sys
 
 import torch
 
+from ..findings import CouldNotTell
 from ..torch_layers import KVCache
 from ._caller import OFFSETS, tensors
 from ._patient import copied
 from ._verdicts import amount, judge, short
-from .report import CouldNotTell
 
 _POSITIONS = ("start_pos", "position", "offset", "cos", "freq")
 

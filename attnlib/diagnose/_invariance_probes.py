@@ -3,11 +3,11 @@
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
+from ..findings import CouldNotTell
 from ._caller import NoOutput
 from ._patient import copied
 from ._verdicts import amount, judge, short
 from ._watch import plain_attention
-from .report import CouldNotTell
 
 
 def deterministic(p):

@@ -9,12 +9,12 @@ import types
 
 import torch
 
+from ..findings import CouldNotTell
 from . import _caller as calling
 from ._attempts import Neutral, best_attempt, unread_masks
 from ._forms import KEYS, PADDING, PAIRS, forms
 from ._handed import handed_in
 from ._watch import Watch, plain_attention
-from .report import CouldNotTell
 
 
 def copied(module):

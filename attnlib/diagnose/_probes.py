@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..findings import CouldNotTell, Finding
 from . import _asking as asking
 from . import _cache as cache
 from . import _invariance_probes as invariance
 from . import _reach_probes as reach
 from . import _weight_probes as weights
 from ._verdicts import short
-from .report import CouldNotTell, Finding
 
 
 class _Probe(NamedTuple):

@@ -4,10 +4,10 @@ import math
 
 import torch
 
+from ..findings import CouldNotTell
 from ._forms import is_for_padding
 from ._patient import copied
 from ._verdicts import amount, judge
-from .report import CouldNotTell
 
 
 def _is_torch(p):

@@ -2,11 +2,11 @@
 
 import torch
 
+from ..findings import CouldNotTell
 from ._caller import NoOutput
 from ._patient import copied
 from ._verdicts import judge, short
 from ._watch import WEIGHTS
-from .report import CouldNotTell
 
 
 def row_sums(p):

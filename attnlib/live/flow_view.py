@@ -221,10 +221,8 @@ class _Call:
     def _product(self, one, i, j):
         """Return the line that makes a score: query and key, their products, the sum."""
         x, line = 8, []
-        for words, colour in (
-            (f"query {svg.shorten(self.queries[i])}", QUERY),
-            (f"key {svg.shorten(self.keys[j])}", KEY),
-        ):
+        for name, label, colour in (("query", self.queries[i], QUERY), ("key", self.keys[j], KEY)):
+            words = f"{name} {svg.shorten(label)}"
             line.append(svg.tag(x, 17, words, colour, anchor="start"))
             x += round(svg.width(words)) + 16
         terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], TABLE - x - 58)

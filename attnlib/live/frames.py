@@ -17,7 +17,6 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -158,24 +157,21 @@ def unpack_stops(text: str) -> dict[str, Any]:
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
-    """Return how the others of several pictures differ from picture `at`.
+def _changes(roots, at, shape):
+    """Return how the others of several parsed pictures differ from picture `at`.
 
-    Pictures are HTML with every element closed, of the stops of one control. A change is [element, attribute, before,
-    after, controls, which, values]: `element` counts the elements of picture `at` from 1 in the order of their tags; 0
-    is the picture itself. Its `attribute` is before + value + after, or is missing if the value is None; the attribute
-    "" is what stands inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
+    Pictures are HTML with every element closed, one for each combination of stops; `shape` has the number of stops of
+    each control, of which the last moves first. A change is [element, attribute, before, after, controls, which,
+    values]: `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself.
+    Its `attribute` is before + value + after, or is missing if the value is None; the attribute "" is what stands
+    inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
     values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes them
     small when packed.
 
-    >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
+    >>> pictures = map(_svg_root, ['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
+    >>> _changes([*pictures], 0, [2])
     [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """
-    return _changes([_svg_root(picture) for picture in pictures], at, [len(pictures)])
-
-
-def _changes(roots, at, shape):
-    """Return the `changes` of parsed pictures; `shape` has the stops of each control, of which the last moves first."""
     differences, count = [], 0
 
     def compare(same):

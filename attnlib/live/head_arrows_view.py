@@ -140,12 +140,6 @@ class _HeadArrows(LiveView):
         names = [*controls]
         super().__init__(controls, lambda *now: self._draw_now(**dict(zip(names, now, strict=True))), main="head")
 
-    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
-        if values and self.fills and self.sliders["guess"].value is None:
-            values = {"guess": 1, **values}
-        return super().draw(**values)
-
     def _draw_now(self, head, off, guess=None):
         waits = bool(self.asks) and not guess
         for name, control in self.sliders.items() if self.asks else ():  # the question alone, then all others
@@ -250,9 +244,8 @@ class _Plane:
             pieces += _arrows(chain, on, head, one.heads * at)
             beside += _beside(chain, on, head, one.heads * at, -1 if k % 2 else 1)
         pieces += [_number_of_head(*place, head) for place in beside]
-        taken.append(
-            np.repeat(np.array([place[1:] for place in beside]).reshape(-1, 2), 5, axis=0)
-        )  # a disc weighs more
+        discs = np.array([place[1:] for place in beside]).reshape(-1, 2)
+        taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
             name = svg.shorten(one.name, 12) if layout.narrow else one.name
@@ -292,15 +285,12 @@ class _Plane:
 
     def describe(self, head, off, held_back=None):
         """Return the picture in words."""
-        shown = self.chains(head, off, held_back)
-        return " ".join(
-            f"{one.name}: {', '.join(self.lines_of(one, head, off, held_back))}; the arrows end at "
-            + ", ".join(
-                f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, shown[one.name][-1], strict=True)
-            )
-            + "."
-            for one in self.sentences
-        )
+        sentences = []
+        for one, chain in zip(self.sentences, self.chains(head, off, held_back).values(), strict=True):
+            ends = ", ".join(f"{_with_sign(x)} towards {name}" for name, x in zip(self.towards, chain[-1], strict=True))
+            told = ", ".join(self.lines_of(one, head, off, held_back))
+            sentences.append(f"{one.name}: {told}; the arrows end at {ends}.")
+        return " ".join(sentences)
 
     def _ground(self, layout, unit, origin, top, high):
         """Yield the plane: its axes, a line every 20 units, the diagonal on which no name leads, and words."""

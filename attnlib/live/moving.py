@@ -43,9 +43,8 @@ def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], s
 def _fitting(frames, fewest):
     """Return the PNG of as many frames as have room, or None if these are fewer than `fewest` beside the first."""
     first, *frames = frames
-    sizes = [
-        len(encode_apng([first, *frames[:count], first])) for count in (0, fewest)
-    ]  # to try all counts takes seconds
+    # To try all counts takes seconds.
+    sizes = [len(encode_apng([first, *frames[:count], first])) for count in (0, fewest)]
     each = max((sizes[1] - sizes[0]) / fewest, 1)
     for count in range(min(len(frames), int((MOST_BYTES - sizes[0]) / each) + 1), fewest - 1, -1):
         places = sorted({round(i) for i in np.linspace(0, len(frames) - 1, count)})

@@ -77,12 +77,6 @@ def _attend(angle, length):
     return core.attention_trace(length * np.array([[math.cos(turn), math.sin(turn)]]), KEYS, VALUES)
 
 
-def _words(trace, length):
-    weights = ", ".join(f"{w:.4f}" for w in trace.weights[0])
-    x, y = trace.output[0]
-    return f"length {length:g}: weights {weights}; output ({x:.4f}, {y:.4f})"
-
-
 def _picture(trace, angle, length):
     """Return the plane of the keys and the weights, the plane of the values, and a table; each may grow."""
     weights, names = trace.weights[0], [str(j) for j in range(len(trace.key))]
@@ -103,7 +97,8 @@ def _picture(trace, angle, length):
         "attention in the plane: values": (SIDE, high, values, (SIDE + GAP, 0)),
         "its arithmetic": (SIDE + GAP, low, table, (0, high + 4)),
     }
-    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(shares)]
+    told, output = ", ".join(f"{w:.4f}" for w in weights), f"output ({x:.4f}, {y:.4f})"
+    words = [f"Query at {angle} degrees, length {length:g}: weights {told}; {output}", output, ", ".join(shares)]
     drawings = [
         svg.picture(*size, title, word, parts, at=at, **options)
         for (title, (*size, parts, at)), word in zip(pictures.items(), words, strict=True)

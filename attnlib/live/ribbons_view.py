@@ -140,12 +140,6 @@ class _Ribbons(LiveView):
             pictures += f'<div class="attnlib-said" data-stage="1">{below}</div>'
         return pictures, {"weights": stop.weights}
 
-    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
-        if values and self.fills and self.sliders["guess"].value is None:
-            values = {"guess": 1, **values}
-        return super().draw(**values)
-
 
 def _describe_head(held, row, query, head, d_k, way):
     """Return in two sentences where the word looks in this head, and what the slider does."""
@@ -182,10 +176,8 @@ def _heads(held, query, head):
         return ""
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
     key = max(range(len(words)), key=lambda j: (rows[..., j].any(), j not in (0, query), rows[(*head, j)]))
-    looks, at = (
-        svg.shorten(svg.visible(words[query]), 8),
-        svg.key_name(words, key, lambda _, word: f"“{svg.shorten(word, 8)}”"),
-    )
+    looks = svg.shorten(svg.visible(words[query]), 8)
+    at = svg.key_name(words, key, lambda _, word: f"“{svg.shorten(word, 8)}”")
     title = f"How much “{looks}” looks at {at}: {rows[..., 0].size} heads as trained"
     picture = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
     return f'<div class="attnlib-heads"><div class="attnlib-down">{html.escape(title)}</div>{picture}</div>'

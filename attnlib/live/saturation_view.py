@@ -63,7 +63,7 @@ def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
         panels = []
         for title, panel in at(d_k).items():
             content = [f'<g transform="translate({LEFT} 0)">{_draw_panel(title, panel)}</g>']
-            words = f"softmax going flat, {title}", _words(d_k, title, panel)
+            words = f"softmax going flat, {title}", f"d_k = {d_k}, {title}: median slope {_slope(panel)}"
             panels.append((LEFT + PANEL + APART, TOP + HIGH + 26, *words, content))
         return svg.beside(panels), {title: panel.weights for title, panel in at(d_k).items()}
 
@@ -87,10 +87,6 @@ def _panel_of(lead):
 def _two(lead):
     """Return the weights of two keys, (n, 2), of which the first leads by so much."""
     return core.softmax(np.stack([lead, np.zeros_like(lead)], axis=-1))
-
-
-def _words(d_k, title, panel):
-    return f"d_k = {d_k}, {title}: median slope {_slope(panel)}"
 
 
 def _slope(panel):

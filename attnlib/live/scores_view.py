@@ -58,17 +58,15 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
             for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))
         }
 
-    def picture(d_k, query, draw):
+    def render(d_k, query, draw, key):
         panels = []
         for title, one in at(d_k, draw).items():
             content = _panel(title, one, query, reach) + _below(title, one.weights, query)
             moved = [f'<g transform="translate({MARGIN} 0)">{content}</g>']
-            words = f"scores and their softmax, {title}", _words(d_k, title, one, query)
+            spread = f"standard deviation {one.deviation:.2f}, largest weight {one.weights[query].max():.4f}"
+            words = f"scores and their softmax, {title}", f"d_k = {d_k}, {title}: {spread}"
             panels.append((PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142, *words, moved))
-        return svg.beside(panels)
-
-    def render(d_k, query, draw, key):
-        return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
+        return svg.beside(panels), {title: one.weights for title, one in at(d_k, draw).items()}
 
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
@@ -88,11 +86,6 @@ class _Spread(NamedTuple):
     weights: np.ndarray  # (8, 8)
     deviation: float
     outline: str
-
-
-def _words(d_k, title, one, query):
-    largest = one.weights[query].max()
-    return f"d_k = {d_k}, {title}: standard deviation {one.deviation:.2f}, largest weight {largest:.4f}"
 
 
 def _histogram(x, reach):

@@ -6,7 +6,6 @@ import html
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -87,11 +86,8 @@ def sentence(
         figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
         return figure, f"{', '.join(titles)}, where each word looks:\n{text}"
 
-    options: dict[str, Any] = {
-        "picked": {"query": 0, "key": None},
-        "labels": lambda: (now["tokens"], now["tokens"], None),
-    }
-    return LiveView(sliders, render, static, **options)
+    picked = {"query": 0, "key": None}
+    return LiveView(sliders, render, static, picked=picked, labels=lambda: (now["tokens"], now["tokens"], None))
 
 
 def _validating(function):

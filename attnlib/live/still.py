@@ -116,10 +116,8 @@ def _colour(colour, current):
 
 
 def _write(ax, element, at, held):
-    (x, y), angle = (
-        at.transform((float(element.get("x")), float(element.get("y")))),
-        np.degrees(np.arctan2(*at.get_matrix()[1::-1, 0])),
-    )
+    x, y = at.transform((float(element.get("x")), float(element.get("y"))))
+    angle = np.degrees(np.arctan2(*at.get_matrix()[1::-1, 0]))
     fill = _colour(re.sub("^fill:", "", element.get("style") or "") or held["fill"], INK)
     math = len(element) > 0
     text = ax.text(

@@ -225,7 +225,13 @@ class LiveView(VBox):
         self.readout.value = self._line_below()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
-        """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
+        """Return (html, what is shown) for the values of the controls, some of them replaced by name.
+
+        A picture that waits for a guess is then that of its first answer: a page without a kernel hides it until there
+        is one.
+        """
+        if values and self.fills and self.sliders[self.fills].value is None:
+            values = {self.fills: 1, **values}
         return self._render(*{**self._values(), **values}.values())
 
     def _values(self):
@@ -353,11 +359,8 @@ def _error_html(error):
 
 def _token_name(number, labels):
     """Return a token's number, and its label where that says more."""
-    return (
-        str(number)
-        if labels is None or labels[number] == str(number)
-        else f"{number} “{svg.shorten(labels[number], 24)}”"
-    )
+    named = labels is not None and labels[number] != str(number)
+    return f"{number} “{svg.shorten(labels[number], 24)}”" if named else str(number)
 
 
 def _readouts(sliders):

@@ -98,8 +98,7 @@ def writing(
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
-    labels: dict[str, Any] = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
-    return _Writing(controls, render, **labels)
+    return _Writing(controls, render, labels=lambda: (now["heads"], now["tokens"], None), picked={"key": None})
 
 
 def _words(vocabulary):
@@ -139,9 +138,7 @@ def _validating(next_word, size):
 
 class _Writing(LiveView):
     hint = "Each row is a head at the last token. Point at a cell, or choose it by Tab and arrow keys."
-
-    def _tell(self, title, i, j):
-        return super()._tell(title, i, j).replace("query", "head row", 1)
+    row_name = "head row"
 
 
 def _write_sentence(model, vocabulary, longest, temperature, d_k, draw):
@@ -194,19 +191,10 @@ def _heads(names, maps, tokens, key):
     ]
     cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
     chosen = "" if key is None else svg.frame(CELL * key, -1.5, CELL, high + 3, KEY, line=2)
-    where = svg.target(
-        0,
-        0,
-        CELL * maps.shape[1],
-        high,
-        row="row",
-        rows=len(maps),
-        column="key",
-        columns=maps.shape[1],
-        shown="weights",
-    )
+    n = len(tokens)
+    where = svg.target(0, 0, CELL * n, high, row="row", rows=len(maps), column="key", columns=n, shown="weights")
     elements.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
-    elements.append(svg.tag(LEFT + CELL * len(tokens) / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
+    elements.append(svg.tag(LEFT + CELL * n / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
     return f'<g transform="translate(0 {TOP})">{"".join(elements)}</g>'
 
 

@@ -11,8 +11,6 @@ from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heads, heat
 from .parts import (
     TIMES,
     beside,
-    colour_bar,
-    decimals,
     escape,
     exact,
     frame,

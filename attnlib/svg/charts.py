@@ -112,17 +112,12 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     n, high, left = len(weights), 110, 44
     _, keys = _labels(weights[None], None, keys)
     step = min(cell_side(SIDE, n), 100)
-    elements = [
-        text(0, 17, title, size=LARGE, bold=True, math=True),
-        f'<g transform="translate({left} {TOP + 16})">',
-    ]
     allowed = arguments.mask(attn_mask, (n,))
     blocked = None if allowed is None else ~allowed
-    elements += [
-        columns(weights, step, high, keys, blocked),
-        _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
-    ]
-    elements.append("</g>")
+    targets = _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title)
+    chart = columns(weights, step, high, keys, blocked) + targets
+    elements = [text(0, 17, title, size=LARGE, bold=True, math=True)]
+    elements.append(f'<g transform="translate({left} {TOP + 16})">{chart}</g>')
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
     elements.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
@@ -237,9 +232,8 @@ def _dead_rows(blocked, place, dead):
     for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
         x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
         words = text(round(x), round(y), dead, anchor="middle", bold=True)
-        yield (
-            f'<g fill="{parts.paint("ink")}">{words}</g>' if dead == NO_KEY else words
-        )  # on hatched cells, or on the page
+        # On hatched cells, or on the page.
+        yield f'<g fill="{parts.paint("ink")}">{words}</g>' if dead == NO_KEY else words
 
 
 def _grid(step, high, written):

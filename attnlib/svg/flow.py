@@ -287,13 +287,8 @@ def lit(place, queries, keys, i, j, c):
     rows = [(at[name].x, at[name].frame(i)) for name in at if name not in ("key", "value")]
     cells = [(at[name].x, at[name].frame(i, j, KEY)) for name in at if name not in TINTS]
     made = [(at[name].x, at[name].frame(row, c, VALUE)) for name, row in (("value", None), ("output", i))]
-    return [
-        *rows,
-        (at["key"].x, at["key"].frame(None, j, KEY)),
-        *cells,
-        *made,
-        *_selected_labels(place, queries, keys, i, j),
-    ]
+    chosen = at["key"].x, at["key"].frame(None, j, KEY)
+    return [*rows, chosen, *cells, *made, *_selected_labels(place, queries, keys, i, j)]
 
 
 def steps_table(rows, keys, j, wide):

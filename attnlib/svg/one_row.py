@@ -23,52 +23,34 @@ Number = namedtuple("Number", "value shown how")  # how it is written, and its a
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where everything stands, in pixels: y is the top of a row of cells, as text has it the line of a name."""
+    """Where everything stands, in pixels: y is the top of a row of cells, as text has it the line of a name.
 
-    wide: int  # of the whole picture
-    high: int
-    left: int  # where the columns begin, and how wide all of them are
-    across: int
-    key_cell: int  # widths of a number of a query or key, of a value, of the output
-    value_cell: int
-    output_cell: int
-    full: int  # the width of a ribbon whose weight is 1
-    unit: int  # the length of the bar of a score of 1
-    above: bool  # do the names of rows stand above them, or beside?
-    x: int  # y of the vector, and of the names of the words
-    head: int
-    names_size: int  # of the words of queries and keys
-    query: tuple[int, int]  # (x, y)
-    steps: tuple[int, ...]  # y of the score, the divided score, its exponential, the weight
-    value: int
-    output: int
-    names: int
-    sums: tuple[int, ...]  # y of the three rows of the sum: as it was, what is added, after
-    line: int
+    As it is by default, names stand beside their rows, on a wide page.
+    """
+
+    wide: int = 600  # of the whole picture
+    high: int = 512
+    left: int = 128  # where the columns begin, and how wide all of them are
+    across: int = 468
+    key_cell: int = 34  # widths of a number of a query or key, of a value, of the output
+    value_cell: int = 55
+    output_cell: int = 96
+    full: int = 108  # the width of a ribbon whose weight is 1
+    unit: int = 10  # the length of the bar of a score of 1
+    above: bool = False  # do the names of rows stand above them, or beside?
+    x: int = 17  # y of the vector, and of the names of the words
+    head: int = 66
+    names_size: int = 16  # of the words of queries and keys
+    query: tuple[int, int] = (20, 86)  # (x, y)
+    steps: tuple[int, ...] = (120, 149, 174, 207)  # y of the score, the divided score, its exponential, the weight
+    value: int = 256
+    output: int = 328
+    names: int = 389
+    sums: tuple[int, ...] = (393, 416, 442)  # y of the three rows of the sum: as it was, what is added, after
+    line: int = 490
 
 
-BESIDE = Layout(
-    wide=600,
-    high=512,
-    left=128,
-    across=468,
-    key_cell=34,
-    value_cell=55,
-    output_cell=96,
-    full=108,
-    unit=10,
-    above=False,
-    x=17,
-    head=66,
-    names_size=16,
-    query=(20, 86),
-    steps=(120, 149, 174, 207),
-    value=256,
-    output=328,
-    names=389,
-    sums=(393, 416, 442),
-    line=490,
-)
+BESIDE = Layout()
 ABOVE = Layout(
     wide=358,
     high=706,
@@ -333,8 +315,8 @@ class OneRow:
         self._add(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
-def _middle(x, y, words, size=13):
-    return text(x, y, words, size=size, anchor="middle")
+def _middle(x, y, words):
+    return text(x, y, words, anchor="middle")
 
 
 def _bar(x, y, wide, high, opacity=1, colour=LINE):

@@ -244,19 +244,16 @@ def matrix(
         painted[k], written[k] = f' fill="{NOT_FINITE}"', ' fill="#000000"'
         shown[k] = number(flat[k], 2) if side >= 28 else None
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
-    for i, j in striped:
-        k = i * m + j
-        painted[k], hovers[k], shown[k] = (
-            f' fill="{paint("paper", colours.MASKED)}"' if hidden == "blocked" else NO_FILL,
-            hidden,
-            None,
-        )
+    empty = f' fill="{paint("paper", colours.MASKED)}"' if hidden == "blocked" else NO_FILL
+    for k in (i * m + j for i, j in striped):
+        painted[k], hovers[k], shown[k] = empty, hidden, None
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), fill, words in zip(at, painted, hovers, strict=True)]
     numbers = [f"{c}{ink}>{words}</text>" for (_, _, c), ink, words in zip(at, written, shown, strict=True) if words]
     stripes = hatch(striped, side, high) if hidden == "blocked" else ""
+    end = paint(map_name(tint)) if map_name(tint) else tint  # the colour of the largest
     return (
-        f'<g fill="{_end(tint)}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
+        f'<g fill="{end}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
         f"{_gaps(n, m, side, high)}{stripes}"
         f'<g fill="{plain[0]}" text-anchor="middle" font-size="{number_size(side - inset)}" pointer-events="none">'
         f"{''.join(numbers)}</g>"
@@ -270,12 +267,6 @@ def paint(name, alone=None):
     'var(--key,#d55e00)'
     """
     return f"var(--{name},{alone or token(name)})"
-
-
-def _end(tint):
-    """Return the colour at the end of a map."""
-    name = map_name(tint)
-    return paint(name) if name else tint
 
 
 def _ground(wide, high):

@@ -165,6 +165,11 @@ class MultiHeadAttention(nn.Module):
     def _projections(self):
         return self.W_Q, self.W_K, self.W_V, self.W_O
 
+    def _matrices(self):
+        """Return the four weights, and the biases if there are any."""
+        biases = [linear.bias for linear in self._projections() if linear.bias is not None]
+        return [*(linear.weight for linear in self._projections()), *biases]
+
     def forward(
         self,
         query: Tensor,
@@ -256,18 +261,9 @@ class MultiHeadAttention(nn.Module):
         bias = module.in_proj_bias is not None
         ours = cls(module.embed_dim, module.num_heads, kdim=module.kdim, vdim=module.vdim, bias=bias)
         ours.to(module.out_proj.weight)
-        packed = module.in_proj_weight
-        if packed is not None:
-            weights = packed.chunk(3)
-        else:
-            weights = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
         with torch.no_grad():
-            for linear, weight in zip(ours._projections(), (*weights, module.out_proj.weight), strict=True):
-                linear.weight.copy_(weight)
-            if bias:
-                biases = (*module.in_proj_bias.chunk(3), module.out_proj.bias)
-                for linear, b in zip(ours._projections(), biases, strict=True):
-                    linear.bias.copy_(b)
+            for own, other in zip(ours._matrices(), _matrices_of_torch(module), strict=True):
+                own.copy_(other)
         return ours.train(module.training)
 
     def to_torch(self) -> nn.MultiheadAttention:
@@ -286,18 +282,9 @@ class MultiHeadAttention(nn.Module):
         theirs = nn.MultiheadAttention(
             self.embed_dim, self.num_heads, bias=bias, kdim=self.kdim, vdim=self.vdim, batch_first=True
         ).to(self.W_O.weight)
-        q, k, v, out = self._projections()
         with torch.no_grad():
-            if theirs.in_proj_weight is not None:
-                theirs.in_proj_weight.copy_(torch.cat([q.weight, k.weight, v.weight]))
-            else:
-                theirs.q_proj_weight.copy_(q.weight)
-                theirs.k_proj_weight.copy_(k.weight)
-                theirs.v_proj_weight.copy_(v.weight)
-            theirs.out_proj.weight.copy_(out.weight)
-            if bias:
-                theirs.in_proj_bias.copy_(torch.cat([q.bias, k.bias, v.bias]))
-                theirs.out_proj.bias.copy_(out.bias)
+            for other, own in zip(_matrices_of_torch(theirs), self._matrices(), strict=True):
+                other.copy_(own)
         return theirs.train(self.training)
 
     def to_numpy(self) -> heads.MultiHeadAttention:
@@ -322,3 +309,11 @@ class MultiHeadAttention(nn.Module):
     def extra_repr(self) -> str:
         grouped = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, d_k={self.d_k}{grouped}"
+
+
+def _matrices_of_torch(module):
+    """Return what `MultiHeadAttention._matrices` of an nn.MultiheadAttention would be: views of what it has packed."""
+    own = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+    weights = own if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
+    biases = () if module.in_proj_bias is None else (*module.in_proj_bias.chunk(3), module.out_proj.bias)
+    return [*weights, module.out_proj.weight, *biases]

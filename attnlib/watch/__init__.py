@@ -18,9 +18,10 @@ with needs_torch("attnlib.watch looks into models of torch"):
     import torch
 
 from ._mode import Watching
+from ._report import Report, report
 from .calls import Call, Seen
 
-__all__ = ["Call", "Seen", "watch"]
+__all__ = ["Call", "Report", "Seen", "report", "watch"]
 
 
 @contextlib.contextmanager

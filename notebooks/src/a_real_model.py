@@ -86,8 +86,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # <details><summary><b>How sure is this?</b></summary>
 #
 # With the model, a result that agrees with the stored one to 0.002 is printed with the stored digits, because the last digit
-# differs between processors. *Appendix*
-# says which version of `transformers` computed the bars above and the vectors of section 3.
+# differs between processors. What `transformers` computed, *Appendix* tells.
 #
 # </details>
 
@@ -468,8 +467,8 @@ figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 # ## 5 · Would the model miss it?
 #
 # Take one head away: set its output to 0 before $W_O$ mixes the heads. The **cost** is how far the sentence vectors move: $1 - $
-# cosine with the true ones, in thousandths, averaged over the twelve sentences. Do this for each of the 72 heads, and rank the
-# heads of each layer, the most costly first. **Predict.** Where in its layer does L4H2 stand, the head that finds the noun?
+# cosine with the true ones, in thousandths, averaged over the twelve sentences. Rank the heads of each
+# layer, the most costly first. **Predict.** Where in its layer does L4H2 stand, the head that finds the noun?
 #
 # - **a** among the first three of 12
 # - **b** about the middle

@@ -35,7 +35,8 @@ def beside(broken, fixed):
 
 
 # %% [markdown]
-# This is an appendix to [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]), to be opened where you need it. Start from what you see:
+# This is an appendix to [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]), to be opened where you need it. Start from what you see
+# ([Cases by symptom](../docs/book/symptoms.md) measures which bug shows what):
 #
 # | you see | look up case |
 # |---|---|
@@ -88,10 +89,10 @@ plot.table(["case", "bug", "diagnose says"], told)
 # ### Case 1 · A second opinion
 #
 # Is there an implementation that you trust, and does it take the same weights? Then compare outputs before all else. For four
-# matrices of the usual shapes that is torch's layer:
+# matrices of the usual shapes that is torch's layer. Patient A inverts its mask:
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def trusted(module):  # torch's layer with the weights of `module`
     theirs = nn.MultiheadAttention(24, 4, batch_first=True)
     matrices = [module.W_Q.weight, module.W_K.weight, module.W_V.weight]
@@ -114,11 +115,13 @@ print(f"with a causal one {masked.abs().max():.0e}")
 
 # %% [markdown]
 # Without a mask patient A agrees up to rounding. Compare with every argument that you use.
-#
+
+# %% [markdown] tags=["predict"]
 # ### A relative of case 1 · 0 and −∞, where 1 and 0 are expected
 #
 # In a course one module [built a mask](https://github.com/harvard-edge/cs249r_book/pull/1785) to be added, 0 and $-\infty$, for
-# another one that expected 1 and 0, and turned it into $(1 - \text{mask}) \cdot (-10^9)$. Does that let the future in?
+# another one that expected 1 and 0, and turned it into $(1 - \text{mask}) \cdot (-10^9)$. **Predict.** Does that let
+# the future in?
 
 # %%
 scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))  # (n_q, n_k)
@@ -266,11 +269,11 @@ try:
 except TypeError as error:
     print(fill(str(error), 76))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 11 · The mask from the tokenizer
 #
 # **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, passed on as it is: ten sequences of ten tokens, and no
-# error. What are its rows and columns taken for?
+# error. **Predict.** What are its rows and columns taken for?
 
 # %%
 torch.manual_seed(11)
@@ -336,10 +339,12 @@ for name, mask in masks.items():
 # | a good answer, to another text of the batch | vectors of the next text | a batch of two, in both orders |
 # | the shorter a text, the likelier it is wrong | positions counted from the padding at the left | print the positions |
 # | half of one text, half of another | packed texts see each other | change the second, watch the first |
-#
+
+# %% [markdown] tags=["predict"]
 # ### Case 12 · A row that may look nowhere
 #
-# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. What are its weights?
+# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. **Predict.**
+# What are its weights?
 
 # %%
 print(sick_lines("case_12"))
@@ -495,7 +500,7 @@ for name, module in (("broken", sick), ("fixed ", fixed)):
     print(f"{name}: heads 2 to 4 with the weights of head 1: {same} of 3")
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def train_a_little(module, steps=5):  # to return the token before
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
     for _ in range(steps):
@@ -550,12 +555,13 @@ print("                              fixed ", merged.reshape(6, 4)[0].tolist())
 # tokens. **Fix.** Reshape to $(n, h, d_k)$, then swap to $(h, n, d_k)$; merging swaps first, then reshapes.
 #
 # ## Scales and sizes
-#
+
+# %% [markdown] tags=["predict"]
 # ### Case 21 · Right until the batch came
 #
 # **You see** NumPy code with the comment "K is (batch, d_k)", and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
-# sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook [[vectorized]]). With heads,
-# which number does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
+# sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook [[vectorized]]). **Predict.** With
+# heads, which number does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
 
 # %%
 print(sick_lines("case_21"))
@@ -588,10 +594,10 @@ for state, module in zip(("broken", "fixed "), twins("case_22")):
 #
 # ### Case 23 · Only three features
 #
-# **You see** an example by hand that never divides. $d_k$ is only 3. By how much does the first weight change? Move the
-# slider to $\sqrt 3$.
+# **You see** an example by hand that never divides. $d_k$ is only 3. **Try.** By how much does the first weight
+# change? Move the slider to $\sqrt 3$.
 
-# %%
+# %% jupyter={"source_hidden": true}
 Q, K, V = KARIM.project()
 for name, scale in (("broken", 1.0), ("fixed ", None)):
     trace = al.attention_trace(Q, K, V, scale=scale)
@@ -679,11 +685,11 @@ print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured
 #
 # **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
 # (notebook [[todays_head]]). Some code pairs neighbours, some the two halves, and readers
-# [wonder which is right](https://github.com/rasbt/LLMs-from-scratch/issues/838). Do the two give the same scores?
-# Does one become the other if the features are put in another order? What if queries go one way and keys the other?
+# [wonder which is right](https://github.com/rasbt/LLMs-from-scratch/issues/838). Do the two give the
+# same scores? Does one become the other if the features are put in another order? What if queries go one way and keys the other?
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def rotate(x, halves):
     n, d = x.shape
     angle = np.arange(n)[:, None] / 100.0 ** (np.arange(d // 2) / (d // 2))

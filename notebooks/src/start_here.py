@@ -33,7 +33,7 @@ who
 #
 # In each layer nine **heads** attend side by side, 270 in all. Each has a cell below the ribbons. The ribbons show head 1 of
 # layer 24: how much *to* takes from each word. As the model was trained, with the divisor 8, it takes most from *Mary*. Click
-# another word. (In a running notebook, another head, too.)
+# another word.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most?
@@ -49,8 +49,7 @@ other_way
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
 # divided by $\sqrt{64} = 8$ and then become the shares that you saw. The slider changes only the divisor: at 4 it is
 # $\sqrt{4} = 2$, and the lists keep their 64 numbers. A small divisor leaves the scores far apart, and one word or two get
-# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads; with *this head* for one
-# alone, and the next word stays.
+# nearly everything. A large one makes them nearly equal. The slider sets it for all 270 heads, or, with *this head*, for one.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -80,8 +79,8 @@ ax = plot.attention_heatmap(
 
 # %% [markdown] tags=["predict"]
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
-# a word from which it takes: columns are called **keys**. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
-# [[masks]] is about that.
+# a word from which it takes: columns are called **keys**. Hatched cells are forbidden: no word may look at a later one (notebook
+# [[masks]]).
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
 
@@ -101,7 +100,7 @@ for word, total in list(zip(words, columns))[:4]:
 # Where do the weights come from? Each head multiplies the vector of a word by three learned matrices. That gives three shorter
 # vectors, of $d_k = 64$ numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
 # what others take from it. Here is the head once more, for the query of *to* alone. Values are too long to draw, so the picture
-# keeps two numbers of each: how far what it gives points towards the word *Mary*, and how far towards *John*.
+# keeps two numbers of each: how far what it gives points towards *Mary*, and towards *John*.
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("name_arrives")

@@ -33,6 +33,7 @@ BESIDE = [
     "diagnose",
     "watch",
     "assistants",
+    "symptoms",
     "class",
     "grading",
 ]

@@ -22,9 +22,7 @@ FILES = {
     for lesson in ORDER
     if Path(__file__).with_name(f"{lesson}.py").is_file()
 }
-LESSON = {
-    exercise.name: name for name, lesson in catalogue.LESSONS.items() for exercise in getattr(lesson, "EXERCISES", ())
-}
+LESSON = {exercise.name: name for name, lesson in catalogue.LESSONS.items() for exercise in lesson.exercises}
 
 
 def file_of(exercise):

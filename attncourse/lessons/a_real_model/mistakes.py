@@ -2,8 +2,6 @@
 
 from functools import cached_property
 
-import numpy as np
-
 from ...engine.steps import Steps
 from ...mistakes.mistake import Mistake
 
@@ -21,18 +19,6 @@ class LayerSteps(Steps):
         result = self.W_O.copy()
         result[:, self.features] = 0
         return result
-
-
-def _keep_only(s):
-    result = np.zeros_like(s.W_O)
-    result[:, s.features] = s.W_O[:, s.features]
-    return result
-
-
-def _rows(s):
-    result = s.W_O.copy()
-    result[s.features] = 0
-    return result
 
 
 MISTAKES = (
@@ -87,7 +73,7 @@ MISTAKES = (
         "input from one head meets a block of columns.",
         hint="Which axis of W_O meets the heads, the axis of the inputs or the axis of the outputs?",
         then="The axis of the inputs, which are the columns of (out, in). Write 0 into result[:, ...].",
-        variants=({"without": _rows},),
+        variants=({"without": lambda s: LayerSteps(W_O=s.W_O.T, features=s.features).without.T},),
     ),
     Mistake(
         "heads_counted_from_one",
@@ -127,7 +113,7 @@ MISTAKES = (
         symptom="This head should add nothing, and the other heads should add what they added before.",
         hint="Which columns stay as they are?",
         then="All columns except those of this head. Begin with a copy of W_O and write 0 into the block of this head.",
-        variants=({"without": _keep_only},),
+        variants=({"without": lambda s: s.W_O - LayerSteps.without.func(s)},),
     ),
     Mistake(
         "no_room_to_park",

@@ -1,6 +1,5 @@
 """It speaks: a language model, and what its heads do."""
 
-from .exercises import EXERCISES, PATIENTS
-from .mistakes import MISTAKES
+from .exercises import PATIENTS
 
-__all__ = ["EXERCISES", "MISTAKES", "PATIENTS"]
+__all__ = ["PATIENTS"]

@@ -16,11 +16,6 @@ class Halves(Steps):
     halves = cached_property(lambda s: np.swapaxes(s.pairs, -1, -2).reshape(s.W.shape))
 
 
-def _towards_pairs(s):
-    halves = s.W.reshape(len(s.W), s.num_heads, 2, -1)
-    return np.swapaxes(halves, -1, -2).reshape(s.W.shape)
-
-
 def _rows_moved(s):
     if len(s.W) % (2 * s.num_heads):
         raise ValueError("the rows cannot be cut into the pairs of so many heads")
@@ -63,7 +58,7 @@ MISTAKES = (
         symptom="That is the way into the file. Done twice with 4 features it gives the file's order again.",
         hint="The file has a pair side by side. Which axis has length 2 when you cut its columns?",
         then="The last: cut into (d_in, h, d_k/2, 2), then swap the last two axes.",
-        variants=({"halves": _towards_pairs},),
+        variants=({"pairs": lambda s: s.W.reshape(len(s.W), s.num_heads, 2, -1)},),
     ),
     Mistake(
         "heads_run_together",

@@ -20,6 +20,12 @@ def _by_argsort(scores, best, order):
     return chosen & np.isfinite(scores)
 
 
+def _rounded_at_once(s):
+    """Round all complete groups as one."""
+    complete, rest = np.split(s.x, [s.complete], axis=-2)
+    return np.concatenate([rounded(complete, s.bits, -2), rest], axis=-2)
+
+
 def _of_all(each):
     """Return the least score that is kept of all queries and heads together: of `best`, or of `best` for each."""
 
@@ -30,6 +36,12 @@ def _of_all(each):
     return least
 
 
+def _of_each_head(s):
+    """Return the least score that is kept of all queries of a head together."""
+    scores = np.sort(s.ranked.reshape(*s.ranked.shape[:-2], 1, -1))
+    return scores[..., -min(s.best, s.k.shape[-2]), None]
+
+
 def _off_by(n):
     def least(s):
         ranked = np.sort(s.ranked, -1)
@@ -38,8 +50,9 @@ def _off_by(n):
     return least
 
 
-def _smallest(s):
-    return np.sort(s.ranked, -1)[..., min(s.best, s.ranked.shape[-1]) - 1, None]
+def _of_smallest(s):
+    last = np.sort(s.ranked, -1)[..., min(s.best, s.ranked.shape[-1]) - 1, None]
+    return core.softmax(np.where(s.ranked <= last, s.masked_scores, -np.inf))
 
 
 def _others_zero(s, blocked):
@@ -147,14 +160,7 @@ MISTAKES = (
         symptom="That needs tokens that have not come yet.",
         hint="Which tokens have come when the first group is complete?",
         then="Its own. Each group has its own lowest numbers and steps.",
-        variants=(
-            {
-                "in_groups": lambda s: np.concatenate(
-                    [rounded(s.x[..., :e, :], s.bits, -2) if (e := s.complete) else s.x[..., :0, :], s.x[..., e:, :]],
-                    -2,
-                )
-            },
-        ),
+        variants=({"in_groups": _rounded_at_once},),
     ),
     Mistake(
         "forbidden_keys_counted",
@@ -170,14 +176,7 @@ MISTAKES = (
         symptom="Some queries then keep many keys, and some none.",
         hint="How many keys does each query of each head keep?",
         then="Its own best ones: sort along the last axis alone.",
-        variants=(
-            *({"least": _of_all(each)} for each in (False, True)),
-            {
-                "least": lambda s: np.sort(s.ranked.reshape(*s.ranked.shape[:-2], 1, -1))[
-                    ..., -min(s.best, s.k.shape[-2]), None
-                ]
-            },
-        ),
+        variants=tuple({"least": least} for least in (_of_all(each=False), _of_all(each=True), _of_each_head)),
     ),
     Mistake(
         "not_renormalised",
@@ -220,9 +219,7 @@ MISTAKES = (
         symptom="np.sort rises.",
         hint="At which end of a sorted row are the largest scores?",
         then="At its end: [..., -best].",
-        variants=(
-            {"best_weights": lambda s: core.softmax(np.where(s.ranked <= _smallest(s), s.masked_scores, -np.inf))},
-        ),
+        variants=({"best_weights": _of_smallest},),
     ),
     Mistake(
         "dropped_score_zero",

@@ -90,10 +90,6 @@ def tiled_probes():
     )
 
 
-def on_many_tiles(online, n):
-    return online((np.ones((4, 1)), np.ones((1, 32))) for _ in range(n))
-
-
 def on_long_texts(attention, n):
     x = np.ones((n, 2))
     return attention(x, x, x, None, 64)
@@ -148,7 +144,7 @@ EXERCISES = (
             "z = exp(m - new) * z + exp(s - new).sum(axis=-1, keepdims=True), o likewise; where new is -inf subtract "
             "0. At the end o / z, and 0 where z is 0.",
         ),
-        called=on_many_tiles,
+        called=lambda online, n: online((np.ones((4, 1)), np.ones((1, 32))) for _ in range(n)),
         where="in tiles of one key",
         fix="carry m, z and o from tile to tile, and no copy of a tile",
         grows="tiles_kept",
@@ -198,9 +194,6 @@ EXERCISES = (
         fix="two loops, and nothing that is as large as the map",
         our_functions=("scaled_dot_product_attention", "attention_trace"),
         probes=tiled_probes(),
-        given=lambda q, k, v, mask=None, block=2: {"q": q, "k": k, "v": v, "mask": mask, "block": block},
-        result=lambda s: s.in_tiles,
-        axes=OUTPUT_AXES,
-        steps=TiledSteps,
+        **step_options("in_tiles", "q k v mask block", of=TiledSteps, axes=OUTPUT_AXES),
     ),
 )

@@ -20,6 +20,11 @@ def _softmax_of(tiles):
     return softmax(np.concatenate(scores, axis=-1)) @ np.concatenate(values, axis=-2)
 
 
+def _against_old(first, scores, before, m):
+    """Measure scores against the maximum before them; of the first tile against its own, or against 0."""
+    return np.exp(scores - np.where(np.isneginf(before), m if first else 0, before))
+
+
 def _only_full(block, of, n, axis):
     return range(0, n - n % block * (axis in of), block)
 
@@ -48,18 +53,7 @@ STEP = (
         symptom="Where a tile raises the maximum, its keys count too much, by exp(new - m).",
         hint="z and o are sums of exp(s - a maximum). Is it the same one for all terms?",
         then="It must be: after the factor exp(m - new) the old terms are measured against `new`, so use exp(s - new).",
-        variants=(
-            {
-                "new_terms": lambda s: (
-                    lambda scores, before, m: np.exp(scores - np.where(np.isneginf(before), m, before))
-                )
-            },
-            {
-                "new_terms": lambda s: (
-                    lambda scores, before, m: np.exp(scores - np.where(np.isneginf(before), 0, before))
-                )
-            },
-        ),
+        variants=tuple({"new_terms": lambda s, first=first: partial(_against_old, first)} for first in (True, False)),
     ),
     Mistake(
         "tile_maximum",
@@ -68,13 +62,9 @@ STEP = (
         "right until exp(old - new) overflows.",
         hint="May the maximum ever fall?",
         then="No: the new one is the larger of m and the maximum of the tile.",
-        variants=(
-            {"running": lambda s: lambda before, s: s.max(axis=-1, keepdims=True)},
-            {
-                "running": lambda s: lambda before, s: s.max(axis=-1, keepdims=True),
-                "keep_sum": lambda s: lambda factor: 1.0,
-                "keep_output": lambda s: lambda factor: 1.0,
-            },
+        variants=tuple(
+            {"running": lambda s: lambda before, scores: scores.max(axis=-1, keepdims=True)} | without_rescaling
+            for without_rescaling in ({}, dict.fromkeys(("keep_sum", "keep_output"), lambda s: lambda factor: 1.0))
         ),
     ),
     Mistake(

@@ -1,7 +1,5 @@
 """Masks: who may look where."""
 
-from .exercises import EXERCISES, masked_softmax
-from .mistakes import MISTAKES
-from .payoffs import PAYOFFS
+from .exercises import masked_softmax
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "masked_softmax"]
+__all__ = ["masked_softmax"]

@@ -31,11 +31,9 @@ def judge_masks(result):
     masks = np.asarray(result)
     if masks.shape != (2, TOKENS, TOKENS) or masks.dtype != bool:
         numbers = masks.shape == (2, TOKENS, TOKENS) and masks.dtype.kind in "iuf" and np.isin(masks, (0, 1)).all()
-        fix = (
-            "my_masks.astype(bool), if 1 means: may attend."
-            if numbers
-            else "np.stack([first, second]), each of them True where a query may look."
-        )
+        fix = "np.stack([first, second]), each of them True where a query may look."
+        if numbers:
+            fix = "my_masks.astype(bool), if 1 means: may attend."
         raise Unfit(
             f"This exercise asks for two masks, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool. You hand "
             f"in shape {masks.shape} of {masks.dtype}. Fix: {fix}"

@@ -44,7 +44,6 @@ def attention_probes():
     without, with_mask, *others = probes.edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
-        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
     heads = draw(3, 2, 4, 3), draw(3, 2, 5, 3), draw(3, 2, 5, 2)
     return (
@@ -75,11 +74,7 @@ EXERCISES = (
             Probe("one new token after 4 others", (1, 5)),
             Probe("the last 2 of 40 tokens as queries", (2, 40)),  # a window is wrong where the past is longer
         ),
-        given=lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
-        result=lambda s: s.causal,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=MaskSteps,
+        **step_options("causal", "n_q n_k", of=MaskSteps, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "masked_softmax",

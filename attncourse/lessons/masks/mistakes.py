@@ -13,6 +13,7 @@ from .design import FEW
 
 
 class MaskSteps(Steps):
+    n_k = cached_property(lambda s: s.n_q)  # where it is left out
     causal = cached_property(lambda s: masks.causal_mask(s.n_q, s.n_k, align="lower_right"))
     padding = cached_property(lambda s: masks.padding_mask(s.lengths, s.n_k))
 

@@ -1,7 +1,5 @@
 """Multi-head: several heads side by side."""
 
-from .exercises import EXERCISES, multi_head
-from .mistakes import MISTAKES
-from .payoffs import PAYOFFS
+from .exercises import multi_head
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "multi_head"]
+__all__ = ["multi_head"]

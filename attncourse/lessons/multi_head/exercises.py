@@ -46,7 +46,6 @@ def multi_head_probes(name, same_width=False):
     common = edges(
         lambda *b: (draw(*b, 4, width), draw(*b, 5, width), draw(*b, 5, width), *w, h),
         lambda: (draw(3, 3, 9), draw(3, 3, 9), draw(3, 3, 9), *matrices(9), 3),
-        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
     if same_width:
         query, key, *_ = common[0].args

@@ -26,10 +26,6 @@ def cut_in_two(split_heads):
     return beside(*(f"head {h}{numbers(part, range(3))}" for h, part in enumerate(found, 1)))
 
 
-def both_heads(merge_heads):
-    return f"both heads{numbers(merge_heads(np.stack(HEADS)), range(6))}"
-
-
 def two_names(layer):
     """Draw what *saw* gets about the woman and about the man, by the reader's own layer."""
     x, *matrices = TWO_HEADS
@@ -41,12 +37,8 @@ def two_names(layer):
 def gradients(layer):
     """List which matrices the gradient of the reader's class reaches."""
     (lacking,) = layer(*TRAINED)
-    return table(
-        [
-            [name, "no gradient" if fault else "✓ gradient reached"]
-            for name, fault in zip(MATRICES, lacking, strict=True)
-        ]
-    )
+    told = ["no gradient" if fault else "✓ gradient reached" for fault in lacking]
+    return table(list(zip(MATRICES, told, strict=True)))
 
 
 def two_maps(W_Q):
@@ -62,7 +54,7 @@ PAYOFFS = {
     ),
     "merge_heads": Payoff(
         "Side by side again: merging undoes splitting.",
-        both_heads,
+        lambda merge_heads: f"both heads{numbers(merge_heads(np.stack(HEADS)), range(6))}",
         "Next: the whole layer, made of your parts.",
     ),
     "multi_head_attention": Payoff(

@@ -4,11 +4,12 @@ import numpy as np
 
 from attnlib import core
 
-from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag, share
+from ...convoy import FLAGS, ONE, WIDTH
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
 from ...engine.run import Unfit, describe_error
 from .puzzle import Puzzle, Shown, anything_goes, is_stub
+from .rules import all_at, at_pilot, in_front, itself, same_flag, share
 
 
 class Claim(Design):

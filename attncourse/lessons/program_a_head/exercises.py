@@ -4,34 +4,12 @@ from functools import partial
 
 import numpy as np
 
-from ...convoy import (
-    FLAG,
-    ONE,
-    PILOT,
-    PLACE,
-    PLACES,
-    A,
-    B,
-    C,
-    Convoy,
-    D,
-    all_alike,
-    all_at,
-    at_flag,
-    at_pilot,
-    column,
-    every,
-    itself,
-    only,
-    rows,
-    same_flag,
-    share,
-    where,
-)
+from ...convoy import FLAG, ONE, PILOT, PLACE, PLACES, A, B, C, Convoy, D, rows
 from .claims import CLAIMS
 from .places import BY_PLACE, TOGETHER
 from .puzzle import Puzzle
 from .puzzle_mistakes import exchange, follows, hard_weights, roll_rows
+from .rules import all_alike, all_at, at_flag, at_pilot, column, every, itself, only, same_flag, share, where
 
 
 def _heavy_win(p, a):

@@ -6,29 +6,10 @@ import numpy as np
 
 from attnlib import core
 
-from ...convoy import (
-    FLAG,
-    FLAGS,
-    NOTE,
-    ONE,
-    PILOT,
-    PLACE,
-    PLACES,
-    WIDE,
-    Convoy,
-    all_at,
-    at_pilot,
-    back,
-    column,
-    in_front,
-    itself,
-    only,
-    rows,
-    share,
-    where,
-)
+from ...convoy import FLAG, FLAGS, NOTE, ONE, PILOT, PLACE, PLACES, WIDE, Convoy, rows
 from .puzzle import Puzzle
 from .puzzle_mistakes import RULE, exchange, follows, hard_weights, right_after_change
+from .rules import all_at, at_pilot, back, column, in_front, itself, only, share, where
 
 # --- places and masks
 

@@ -6,7 +6,7 @@ right after one repair: queries and keys exchanged, a sign turned, a column besi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -169,7 +169,8 @@ class Puzzle(Exercise):
         """Say in which head or layer a mistake is, where there are two and its sign has found it in one of them."""
         if len(self.d_v) < 2 or not isinstance(heads, list) or len(heads) != 1:
             return mistake
-        return mistake.at_place(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
+        place = f"in {'layer' if self.layers else 'head'} {heads[0] + 1}"
+        return replace(mistake, behaves_as_if=f"{place} {mistake.behaves_as_if}")
 
     def show(self, function, flags, times=1):
         """Return what is wanted on a convoy, and what a learner's function does, its scores multiplied by `times`.

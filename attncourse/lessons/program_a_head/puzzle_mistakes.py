@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from ...convoy import FLAG, only
+from ...convoy import FLAG
+from .rules import only
 
 RULE = 0.02  # how near a head has to come to a wrong rule
 

@@ -18,10 +18,6 @@ def map_of_the_layer(layer):
     return heatmap(weights, WORDS, WORDS)
 
 
-def two_cells(numbers):
-    return heatmap([numbers], ["a letter"], ["with itself", "with another"], limits=(0, 8), places=1)
-
-
 def memory_of_c(answer):
     """Draw the memory, with the slot tinted whose number was handed in."""
     numbers = list(MEMORY.values())
@@ -42,7 +38,7 @@ PAYOFFS = {
     ),
     "alphabet_scores": Payoff(
         "A letter and itself score about 8, any other pair about 0: each letter finds its own slot.",
-        two_cells,
+        lambda numbers: heatmap([numbers], ["a letter"], ["with itself", "with another"], limits=(0, 8), places=1),
         "Next: what a key is, and what a value carries.",
     ),
     "other_head": Payoff(

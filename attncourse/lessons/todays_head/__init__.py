@@ -1,7 +1,5 @@
 """Today's head: positions by rotation, normed queries and keys."""
 
-from .exercises import EXERCISES
-from .mistakes import MISTAKES, slow_by_parts
-from .payoffs import PAYOFFS
+from .mistakes import slow_by_parts
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "slow_by_parts"]
+__all__ = ["slow_by_parts"]

@@ -97,15 +97,7 @@ EXERCISES = (
             "by np.stack([a, b], axis=-1).reshape(x.shape).",
         ),
         probes=rope_probes(),
-        given=lambda x, positions, base=BASE, pairing="halves": {
-            "x": x,
-            "positions": positions,
-            "base": base,
-            "pairing": pairing,
-        },
-        result=lambda s: s.rotated,
-        axes=TOKEN_AXES,
-        steps=HeadSteps,
+        **step_options("rotated", "x positions base pairing", of=HeadSteps, axes=TOKEN_AXES),
         kept=Kept("rope", "attnlib.rotary.rope"),
     ),
     Function(
@@ -118,12 +110,7 @@ EXERCISES = (
             "The causal mask lines up at the lower right: al.causal_mask(n_q, n_k, align='lower_right').",
         ),
         probes=decode_probes(),
-        given=lambda query, key, value, q_gain, k_gain: dict(
-            queries=query, keys=key, values=value, q_gain=q_gain, k_gain=k_gain
-        ),
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
-        steps=HeadSteps,
+        **step_options("output", "queries keys values q_gain k_gain", of=HeadSteps, axes=OUTPUT_AXES),
     ),
     Function(
         "slowed",
@@ -135,13 +122,10 @@ EXERCISES = (
             "The share is 0 at 1 turn and 1 at 32: keep = np.clip((turns - 1) / 31, 0, 1).",
             "The mixture: omega * keep + omega / factor * (1 - keep).",
         ),
-        probes=tuple(
-            Probe(name, (frequencies(d_k, base), factor, trained), 1e-6)
-            for name, d_k, base, factor, trained in (
-                ("SmolLM2: d_k = 64, 8,192 positions", 64, 100_000.0, 4.0, 8192),
-                ("d_k = 128, base 500,000", 128, 500_000.0, 8.0, 8192),
-                ("d_k = 64, base 10,000, 2,048 positions", 64, BASE, 2.0, 2048),
-            )
+        probes=(
+            Probe("SmolLM2: d_k = 64, 8,192 positions", (frequencies(64, 100_000.0), 4.0, 8192), 1e-6),
+            Probe("d_k = 128, base 500,000", (frequencies(128, 500_000.0), 8.0, 8192), 1e-6),
+            Probe("d_k = 64, base 10,000, 2,048 positions", (frequencies(64, BASE), 2.0, 2048), 1e-6),
         ),
         **step_options("slowed", "omega factor trained", of=Slowing),
     ),

@@ -24,6 +24,7 @@ def rms_norm(x, gain=1.0):
 
 class HeadSteps(Steps):
     # --- 12.1
+    base, pairing = BASE, "halves"
     pairs = cached_property(lambda s: PAIRINGS[s.pairing])
     omega = cached_property(lambda s: frequencies(s.x.shape[-1], s.base))
     position = cached_property(lambda s: s.positions)
@@ -60,12 +61,7 @@ def _angles_laid_out(partners, repeat):
     return {"rotated": rotate_step}
 
 
-def _side_by_side(angle):
-    return np.repeat(angle, 2, axis=-1)
-
-
-def _one_after_another(angle):
-    return np.tile(angle, 2)
+_side_by_side, _one_after_another = partial(np.repeat, repeats=2, axis=-1), partial(np.tile, reps=2)  # of angles
 
 
 def _angle(s):
@@ -92,8 +88,7 @@ def _frequencies_by(change):
     return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.base)}
 
 
-def _neighbours_rotated(x, start):
-    return rotate(x, start, neighbours)
+_neighbours_rotated = partial(rotate, pairs=neighbours)
 
 
 def _upper_left(s):
@@ -117,8 +112,8 @@ def _looking(d_k, backs, amplitude=8.0):
     return sum(rotate(key[None], -back)[0] for back in backs), key
 
 
-def _queries(gain="q_gain", first=lambda s: s.first_position):
-    return lambda s: rotate(rms_norm(s.queries, getattr(s, gain)), first(s))
+def _queries(gain):
+    return lambda s: rotate(rms_norm(s.queries, getattr(s, gain)), s.first_position)
 
 
 def _keys(gain):

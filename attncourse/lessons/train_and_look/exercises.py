@@ -5,7 +5,7 @@ import numpy as np
 from attnlib.core import scaled_dot_product_attention
 
 from ...engine.compare import RIGHT
-from ...engine.exercise import Function, Number, step_options
+from ...engine.exercise import TOKEN_AXES, Function, Number, step_options
 from ...engine.probes import Draw, Probe
 from ...engine.run import Unfit
 from .known_heads import after_copy, heads_to_rank
@@ -60,10 +60,7 @@ EXERCISES = (
             'With bare = x - written: for "keys" it is layer(x, bare, x).',
         ),
         probes=vectors_to_patch(),
-        given=lambda layer, x, written, part: {"layer": layer, "x": x, "written": written, "part": part},
-        result=lambda s: s.layer(*s.handed),
-        steps=HeadSteps,
-        axes=("tokens", "features"),
+        **step_options("patched", "layer x written part", of=HeadSteps, axes=TOKEN_AXES),
     ),
     Number(
         "bag_accuracy",

@@ -32,6 +32,7 @@ class HeadSteps(Steps):
     bare = cached_property(lambda s: s.x - s.written)
     # What queries, keys and values are made of.
     handed = cached_property(lambda s: [s.bare if part == s.part else s.x for part in PARTS])
+    patched = cached_property(lambda s: s.layer(*s.handed))
 
 
 def _choose_inputs(choose):
@@ -49,13 +50,9 @@ def _bare(change):
     return {"bare": lambda s: change(s.x, s.written)}
 
 
-def _ranked_by(score):
-    """Replace the measure of the heads by `score(steps)`, one number per head."""
-    return {"head_scores": score}
-
-
 def _ranked_on(cells):
-    return _ranked_by(lambda s: mean_on(s.weights, cells(s.tokens)))
+    """Rank the heads by their weight on other `cells(tokens)`."""
+    return {"head_scores": lambda s: mean_on(s.weights, cells(s.tokens))}
 
 
 MISTAKES = (
@@ -160,7 +157,7 @@ MISTAKES = (
         symptom="A head can be sharp on the wrong key.",
         hint="Which key should the weight be on?",
         then="On the key just after an earlier copy of the query's letter: add up the weight there.",
-        variants=(_ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),),
+        variants=({"head_scores": lambda s: s.weights.max(-1).mean((0, -1))},),
     ),
     Mistake(
         "broadest_head_measured",
@@ -168,7 +165,7 @@ MISTAKES = (
         symptom="An induction head has most of its weight on a few keys. Is a sign wrong?",
         hint="Should a good head have a large measure or a small one?",
         then="A large one. Measure the weight on the right keys, not how even the weights are.",
-        variants=(_ranked_by(lambda s: entropy(s.weights).mean((0, -1))),),
+        variants=({"head_scores": lambda s: entropy(s.weights).mean((0, -1))},),
     ),
     Mistake(
         "wrong_part_patched",

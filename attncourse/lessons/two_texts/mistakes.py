@@ -52,12 +52,8 @@ MISTAKES = (
         hint="Which letters may the first digit look at?",
         then="All of the text that is read: it was there before the first digit. Only its padding is hidden.",
         variants=(
-            {"between": lambda s: masks.padding_mask(s.lengths, s.n_k) & np.tri(s.n_q, s.n_k, dtype=bool)},
-            {
-                "between": lambda s: (
-                    masks.padding_mask(s.lengths, s.n_k) & np.tri(s.n_q, s.n_k, s.n_k - s.n_q, dtype=bool)
-                )
-            },
+            {"between": lambda s: TextSteps.between.func(s) & np.tri(s.n_q, s.n_k, dtype=bool)},
+            {"between": lambda s: TextSteps.between.func(s) & np.tri(s.n_q, s.n_k, s.n_k - s.n_q, dtype=bool)},
             {"between": lambda s: np.tri(s.n_q, s.n_k, dtype=bool) & np.ones((len(s.lengths), 1, 1), dtype=bool)},
         ),
     ),
@@ -83,9 +79,7 @@ MISTAKES = (
         symptom="It raises where the two numbers differ. Where they agree, it hides other cells.",
         hint="Weights between the texts are (b, n_q, n_k). Which of the two is the number of letters?",
         then="n_k, the last: letters are keys, and stand in the columns.",
-        variants=(
-            {"between": lambda s: np.swapaxes(masks.padding_mask(s.lengths, s.n_k).repeat(s.n_q, axis=1), 1, 2)},
-        ),
+        variants=({"between": lambda s: np.swapaxes(TextSteps.between.func(s).repeat(s.n_q, axis=1), 1, 2)},),
     ),
     Mistake(
         "counted_from_the_padding",

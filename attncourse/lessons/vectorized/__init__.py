@@ -1,7 +1,5 @@
 """Vectorized: all queries at once."""
 
-from .exercises import EXERCISES, stable_softmax
-from .mistakes import MISTAKES
-from .payoffs import PAYOFFS
+from .exercises import stable_softmax
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "stable_softmax"]
+__all__ = ["stable_softmax"]

@@ -47,7 +47,6 @@ def attention_probes():
     common = edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
-        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
         mask=None,
     )
     return (*common, Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))))
@@ -64,10 +63,7 @@ EXERCISES = (
             "With keepdims=True you can subtract that maximum from x. Pass `axis` on to plain_softmax, too.",
         ),
         probes=softmax_probes(),
-        given=lambda x, axis=-1: {"masked_scores": x, "axis": axis},
-        result=lambda s: s.weights,
-        axes=MAP_AXES,
-        stage="softmax",
+        **step_options("weights", "masked_scores axis", axes=MAP_AXES, stage="softmax"),
         kept=Kept("softmax", "attncourse.lessons.vectorized.stable_softmax"),
     ),
     Function(

@@ -3,9 +3,7 @@
 import html
 from typing import Any, NamedTuple
 
-from ..columns import align
-
-_TITLES = ("probe", "verdict", "measured", "look at")
+from .columns import align
 
 
 class CouldNotTell(Exception):
@@ -17,6 +15,16 @@ class Finding(NamedTuple):
 
     probe: str
     verdict: str  # "ok", "beware", "wrong" or "could not tell"
+    measured: str
+    look_at: str
+
+
+class Place(NamedTuple):
+    """One line of a report on a whole model: a finding, and the calls that it is about."""
+
+    where: str
+    probe: str
+    verdict: str
     measured: str
     look_at: str
 
@@ -41,13 +49,16 @@ class Diagnosis(tuple):
         """Whether nothing is wrong: for ``assert diagnose(...).ok`` in a test."""
         return not self.wrong
 
+    def _titles(self):
+        return [name.replace("_", " ") for name in (self[0] if self else Finding)._fields]
+
     def __repr__(self) -> str:
-        return align([_TITLES, *self])
+        return align([self._titles(), *self])
 
     def _repr_html_(self):
         body = "".join(
             "<tr>" + "".join(f'<td style="text-align:left">{html.escape(cell)}</td>' for cell in row) + "</tr>"
             for row in self
         )
-        head = "".join(f'<th style="text-align:left">{title}</th>' for title in _TITLES)
+        head = "".join(f'<th style="text-align:left">{title}</th>' for title in self._titles())
         return f'<table style="color:currentColor"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

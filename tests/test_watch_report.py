@@ -1,0 +1,212 @@
+"""The report on a whole model: planted faults are found and named, and clean models are not accused."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attnlib.watch import report, watch
+from tests import watch_families, watch_faults
+from tests.watch_faults import FAULTS, MODELS, ODD, REAL, N
+
+OWN = [name for name in MODELS if name.startswith(("own", "nn."))]
+ALL = [(model, fault) for model, kind in MODELS.items() for fault, (*_, fits) in FAULTS.items() if fits(kind)]
+
+
+def each(pairs):
+    """Those of transformers take seconds to build."""
+    return [pair if pair[0] in OWN else pytest.param(*pair, marks=pytest.mark.slow) for pair in pairs]
+
+
+def needs(model):
+    if model not in OWN:
+        pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+
+
+@pytest.mark.parametrize("model, fault", each(ALL))
+def test_a_fault_is_found_where_it_was_planted(model, fault):
+    needs(model)
+    assert watch_faults.judge(model, fault) == "found"
+
+
+@pytest.mark.parametrize("model", [each([(name,)])[0] for name in MODELS])
+def test_a_clean_model_is_not_accused(model):
+    model = model if isinstance(model, str) else model[0]
+    needs(model)
+    for chunks in {False, MODELS[model].chunks}:
+        clean = watch_faults.examine(model, chunks=chunks)
+        assert not clean and clean.ok and "nothing wrong or strange" in repr(clean)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", watch_families.WHOLE)
+def test_families_of_transformers_are_not_accused(family):
+    pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+    said = watch_families.examine(family)
+    assert said.ok
+    assert {(place.verdict, place.probe) for place in said} == (
+        {("beware", "score scale")} if "T5" in family else set()
+    )
+
+
+# --- what would be a false accusation
+
+
+class Layers(nn.Module):
+    """A layer for each of some functions of (q, k, v), with a name for each kind of layer."""
+
+    def __init__(self, *attends, name="layers", **numbers):
+        super().__init__()
+        self.parts = nn.ModuleDict({name: nn.ModuleList(watch_faults.Attention(32, 4) for _ in attends)})
+        self.attends, self.config = attends, type("Config", (), numbers)()
+        for layer, attend in zip(self.parts[name], attends, strict=True):
+            layer.attend, layer.written = attend, True
+
+    def forward(self, x, mask=None):
+        for layers in self.parts.values():
+            for layer in layers:
+                x = x + layer(x, mask)
+        return x
+
+
+def calls_of(*attends, n=N, mask=None, **numbers):
+    torch.manual_seed(0)
+    with torch.no_grad(), watch(model := Layers(*attends, **numbers).eval()) as seen:
+        model(torch.randn(2, n, 32), mask)
+    return seen
+
+
+def scaled(scale):
+    return lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, attn_mask, scale=scale)
+
+
+def verdicts(said):
+    return [(place.verdict, place.probe) for place in said]
+
+
+def test_a_scale_that_follows_a_rule_over_layers_is_beware():
+    """As GPT-2 with scale_attn_by_inverse_layer_idx."""
+    (place,) = report(calls_of(*(scaled(8**-0.5 / i) for i in (1, 2, 3, 4))))
+    assert (place.verdict, place.probe) == ("beware", "score scale") and place.measured.startswith("3 scales")
+    assert verdicts(report(calls_of(*[scaled(1 / 8)] * 3))) == [("beware", "score scale")]
+    odd = report(calls_of(*[scaled(1 / 8)] * 2, scaled(8**-0.5), scaled(1 / 8)))
+    assert verdicts(odd)[-1] == ("wrong", "score scale") and odd[-1].where.startswith("2 ")
+
+
+def test_a_scale_that_the_configuration_declares_is_right():
+    """As Granite at 1/d_k, by its attention_multiplier."""
+    seen = calls_of(*[scaled(1 / 8)] * 3, attention_multiplier=1 / 8)
+    assert not report(seen)
+    assert report(calls_of(*[scaled(1 / 8)] * 3, query_pre_attn_scalar=64)) == ()
+    assert report(calls_of(*[scaled(1 / 8)] * 3, attention_multiplier=1 / 16))["score scale"].verdict == "beware"
+
+
+def test_padding_that_may_be_of_another_input_is_not_judged():
+    """As SigLIP, whose image has as many patches as its text has tokens."""
+    hidden = REAL[:, None, None, :].bool()
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.text, self.image = Layers(scaled(None), scaled(None)), Layers(scaled(None), scaled(None))
+
+        def forward(self, x):
+            return self.text(x, hidden), self.image(x)
+
+    with torch.no_grad(), watch(model := Both()) as seen:
+        model(torch.randn(2, N, 32))
+    (place,) = report(seen, real=REAL)
+    assert (place.verdict, place.probe) == ("could not tell", "padding") and place.where.startswith("2, 3 image.")
+    assert not report(seen, real={"text": REAL})
+    said = report(seen, real={"text": REAL, "image": REAL})
+    assert verdicts(said) == [("wrong", "padding")] and not said.ok and said.wrong == ["padding"]
+
+
+def test_layers_that_reach_back_differently_are_meant_so():
+    window = torch.ones(N, N).bool().tril().triu(-2)
+    local = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, window)  # noqa: E731
+    whole = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    assert not report(calls_of(local, local, whole, local))
+
+
+def test_where_two_layers_differ_nobody_can_tell_which_is_wrong():
+    causal = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+    assert verdicts(report(calls_of(causal, scaled(None)))) == [("could not tell", "causality")]
+
+
+def test_heads_that_all_take_one_key_are_no_copies():
+    sharp = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(1e3 * q, k, v)  # noqa: E731
+    seen = calls_of(sharp)
+    assert "heads differ" not in [place.probe for place in report(seen)]
+
+
+def test_a_cache_that_is_not_yet_filled_begins_in_the_upper_left():
+    def attend(q, k, v, attn_mask=None):
+        k, v = (F.pad(x, (0, 0, 0, 4)) for x in (k, v))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    assert not report(calls_of(attend))
+
+
+# --- single rules
+
+
+def test_a_softmax_over_queries_and_maps_that_were_not_used_are_wrong():
+    queries = lambda q, k, v, attn_mask=None: watch_faults.Attention.attend(q, k, v, axis=-2)  # noqa: E731
+    assert report(calls_of(queries))["row sums"].verdict == "wrong"
+    seen = calls_of(scaled(None), scaled(None))
+    maps = [torch.stack([torch.tensor(call.trace(b).weights) for b in range(2)]).float() for call in seen]
+    assert not report(seen, maps=maps) and not report(seen, maps=maps[::-1])
+    (scores,) = report(seen, maps=[maps[0].log(), maps[1]])
+    assert scores.measured.startswith("map 0 is of no layer") and "rows sum to" in scores.measured
+    (mean,) = report(seen, maps=[maps[0], maps[1].mean(1, keepdim=True).expand_as(maps[1])])
+    assert (mean.verdict, mean.probe) == ("wrong", "maps") and mean.measured.endswith("all heads alike")
+    (other,) = report(seen, maps=[maps[0][:, :, :2]])
+    assert other.verdict == "could not tell"
+
+
+def test_dropout_is_wrong_outside_training_alone():
+    dropping = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)  # noqa: E731
+    for training in (False, True):
+        model = Layers(dropping).train(training)
+        with torch.no_grad(), watch(model) as seen:
+            model(torch.randn(2, N, 32))
+        assert report(seen).wrong == ["determinism"] * (not training)
+
+
+def test_an_overflow_is_told_where_it_begins():
+    def attend(q, k, v, attn_mask=None):
+        return F.scaled_dot_product_attention(q.half(), k.half(), (1e5 * v).half()).float()
+
+    (place,) = report(calls_of(scaled(None), attend, scaled(None)))
+    assert place.where.startswith("1 ") and (place.verdict, place.probe) == ("wrong", "float16")
+    assert place.measured == "NaN or inf in 2 calls from here on, in float16"
+
+
+def test_a_query_that_may_attend_to_nothing_is_told_unless_it_is_padding():
+    def masked(allowed):
+        return lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, allowed)
+
+    rows = torch.ones(N, N).bool()
+    rows[2] = False
+    assert verdicts(report(calls_of(masked(rows)))) == [("beware", "fully masked row")]
+    left = torch.ones(N, N).bool().tril() & (torch.arange(N) >= 2)
+    assert not report(calls_of(masked(left)))
+
+
+def test_calls_that_were_not_kept_are_named():
+    model = Layers(scaled(None), scaled(None))
+    with watch(model, layers="*.0") as seen:
+        model(torch.randn(2, N, 32))
+    (place,) = report(seen)
+    assert (place.verdict, place.measured) == ("could not tell", "another layer was asked for")
+
+
+def test_a_report_shows_itself_as_a_diagnosis_does_and_says_what_it_cannot_see():
+    said = watch_faults.examine("own decoder with a cache", "another scale in one layer")
+    head, row, last = repr(said).splitlines()
+    assert head.split() == ["where", "probe", "verdict", "measured", "look", "at"] and row.startswith(
+        f"{ODD} layers.{ODD}"
+    )
+    assert last.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
+    assert said["score scale"].verdict == "wrong" and "<table" in said._repr_html_()
