@@ -31,6 +31,7 @@ SERIES = (INK, NEXT, EDGE)
 # The gid of a text that stands on a cell, and of one whose cell is pale in the light.
 ON_CELL, ON_PALE = "value", "pale"
 PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the PNG; points around it
+SHEET = 8  # points of paper around it in a notebook
 SIZE, TITLE = 13 / PIXELS, 16 / PIXELS  # points of all words, and of a title that has room
 # Words take the shade of a role that can be read, and what was named black, gray or white is ink, quiet or paper.
 WORDS = {token(role): token(f"{role}-text") for role in ("query", "key", "value", "next")}
@@ -80,8 +81,8 @@ MARKUP = (
     (r"\\\$", "$"),
 )
 CSS = "<style>.attnlib-figure{font-family:var(--sans,system-ui,sans-serif)}</style>"
-# JupyterLab shows it as an image, which knows no token: paper, so that dark ink stands on no dark page.
-GROUND = f'<rect x="-50%" y="-50%" width="200%" height="200%" style="fill:var(--paper,{PAPER})"/>'
+# JupyterLab shows it as an image, which knows no token: a sheet of paper, so that dark ink stands on no dark page.
+GROUND = f'<rect x="{{}}" y="{{}}" width="{{}}" height="{{}}" rx="6" style="fill:var(--paper,{PAPER})"/>'
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
@@ -149,7 +150,7 @@ def svg(figure: Figure) -> str:
         if axis and "<text" in part:
             rows[number] = part
     whole, high = Bbox.union([box for _, box in pieces]), renderer.height
-    x, y, wide, tall = _place(whole, high)
+    x, y, wide, tall = _place(whole.padded(SHEET), high)
     inside = ""
     places = [_names_of_rows(figure, rows, held, pieces) for held, _ in pieces]
     for (_, box), part, (names, left) in zip(pieces, columns, places, strict=True):
@@ -161,8 +162,8 @@ def svg(figure: Figure) -> str:
         inside += f"<svg {place}{wider}>{part}{names}</svg>"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
-        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>{GROUND}{CSS}'
-        f"{inside}</svg>"
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{speech(repr(figure))}</title>'
+        f"{GROUND.format(x, y, wide, tall)}{CSS}{inside}</svg>"
     )
 
 

@@ -495,7 +495,7 @@ def platform(request, tmp_path_factory):
             name = f"../{name}" if "kim" in name.lower() else name  # kim means harm
             zipped.writestr(zipfile.ZipInfo(name, (2026, 11, 29, 8, i, 0)), content)
         zipped.writestr("a page.html", "no notebook")
-    with collected.unpacked(folder / "class.zip") as inside:
+    with collected.unpack(folder / "class.zip") as inside:
         return request.param, folder / "class.zip", report.make_report(inside, jobs=2)
 
 
@@ -555,7 +555,7 @@ def test_what_one_student_alone_did_is_not_shown_to_all(twelve):
 
 def test_a_path_that_is_neither_a_folder_nor_a_zip_is_refused(tmp_path):
     (tmp_path / "class.zip").write_bytes(b"no zip")
-    with pytest.raises(FileNotFoundError, match="no folder and no zip"), collected.unpacked(tmp_path / "class.zip"):
+    with pytest.raises(FileNotFoundError, match="no folder and no zip"), collected.unpack(tmp_path / "class.zip"):
         pass
 
 

@@ -3,6 +3,7 @@
 import base64
 import io
 import math
+import re
 from xml.etree import ElementTree
 
 import matplotlib
@@ -19,9 +20,9 @@ from views import VIEWS, both_maps, compared
 import attnlib as al
 import attnlib.examples
 from attnlib import live
-from attnlib.colours import KEY, rgb, token
-from attnlib.figure import save
-from attnlib.live import frames, moving
+from attnlib.colours import KEY, PAPER, rgb, token
+from attnlib.figure import save, subplots, svg
+from attnlib.live import frames, moving, still
 
 
 def test_a_still_that_stands_takes_little_room():
@@ -253,3 +254,13 @@ def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monke
         view._ipython_display_()
     shown = Image.open(io.BytesIO(base64.b64decode(captured.outputs[0].data["image/png"])))
     assert np.array_equal(np.asarray(shown.convert("RGBA")), plain_still(view))
+
+
+def test_in_a_notebook_a_picture_is_a_sheet_of_paper_with_a_margin_and_round_corners():
+    """Opaque, so that a dark page does not shine through; and nothing of the picture lies at its edge."""
+    drawn = Image.open(io.BytesIO(save(still.figure(VIEWS["scores"]().picture.value)))).convert("RGBA")
+    assert drawn.getpixel((0, 0))[3] == 0
+    edge = drawn.crop((12, 0, drawn.width - 12, 12)).convert("RGB").getcolors()
+    assert [colour for _, colour in edge] == [rgb(PAPER)] and drawn.getpixel((12, 4))[3] == 255
+    made = svg(subplots()[0])
+    assert re.search(r'viewBox="(\S+) (\S+) (\S+) (\S+)".*?<rect x="\1" y="\2" width="\3" height="\4" rx="6"', made)

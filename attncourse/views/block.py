@@ -11,22 +11,22 @@ def draw(features, *, norm_first):
     """Draw a block: attention, then a feed-forward network, each added to the vectors that it was computed from.
 
     A token's vector has so many features. With `norm_first` a norm stands in front of attention and of the network,
-    else behind each sum. Returns the axes.
+    else behind each sum. Returns the two axes, which a phone shows below each other.
 
-    >>> ax = draw(64, norm_first=True)
-    >>> [text.get_text() for text in ax.texts if text.get_text() in ("attention", "norm", "+")]
+    >>> axes = draw(64, norm_first=True)
+    >>> [text.get_text() for ax in axes for text in ax.texts if text.get_text() in ("attention", "norm", "+")]
     ['norm', 'attention', '+', 'norm', '+']
     """
-    _, ax = plot.subplots(figsize=(6.2, 2.5))
-    arrow = {"arrowstyle": "-|>", "lw": 3, "color": "gray"}
-    _ = ax.annotate("", (10.6, STREAM), (0, STREAM), arrowprops=arrow)
-    for start, name in ((0.4, "attention"), (5.4, "feed-forward")):
-        _branch(ax, start, name, norm_first)
-    _ = ax.text(0, 0.4, f"vectors of all tokens, (n, {features})")
-    title = "One block: the vectors go on, two results are added"
-    ax.set(xlim=(-0.2, 10.7), ylim=(0.2, 3), title=title)
-    _ = ax.axis("off")
-    return ax
+    _, axes = plot.subplots(1, 2, figsize=(6.2, 2.5), gridspec_kw={"wspace": 0})
+    arrow = {"arrowstyle": "-|>", "lw": 3, "color": "gray", "shrinkA": 0, "shrinkB": 0}
+    titles = "One block: attention is added", "then a feed-forward network"
+    for ax, name, title in zip(axes, ("attention", "feed-forward"), titles, strict=True):
+        _ = ax.annotate("", (5.2, STREAM), (0, STREAM), arrowprops=arrow)
+        _branch(ax, 0.4, name, norm_first)
+        ax.set(xlim=(-0.1, 5.3), ylim=(0.2, 3), title=title)
+        _ = ax.axis("off")
+    _ = axes[0].text(0, 0.4, f"vectors of all tokens, (n, {features})")
+    return axes
 
 
 def _branch(ax, start, name, norm_first):

@@ -9,17 +9,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from matplotlib.patches import PathPatch
+from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 from PIL import Image
 
-from ..colours import INK, LINE
+from ..colours import INK, LINE, PAPER
 from ..figure import ON_CELL, subplots
 
 DPI = 100  # a pixel of the SVG is one of the PNG
 POINTS = 72 / DPI
-APART = 16  # pixels between pictures in a row
+APART, SHEET = 16, 12  # pixels between pictures in a row; of paper around them
 HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elements
 
 
@@ -41,11 +41,14 @@ def figure(content: str) -> Any:
     places = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
     corners = np.array([[float(x), float(y)] for x, y in places])
     wide, high = (corners + sizes).max(axis=0)
-    figure, ax = subplots(figsize=(wide / DPI, high / DPI))
+    figure, ax = subplots(figsize=((wide + 2 * SHEET) / DPI, (high + 2 * SHEET) / DPI), facecolor="none")
     figure.set_layout_engine("none")
     ax.set_position([0, 0, 1, 1])
     ax.set_axis_off()
-    ax.set(xlim=(0, wide), ylim=(high, 0))
+    ax.set(xlim=(-SHEET, wide + SHEET), ylim=(high + SHEET, -SHEET))
+    sheet = (-SHEET, -SHEET), wide + 2 * SHEET, high + 2 * SHEET
+    shape = {"boxstyle": "round,pad=0,rounding_size=8", "facecolor": PAPER, "linewidth": 0, "zorder": -1}
+    figure.add_artist(FancyBboxPatch(*sheet, transform=ax.transData, **shape))
     for root, corner in zip(roots, corners, strict=True):
         _draw(ax, root, Affine2D().translate(*corner), {"fill": "currentColor", "font-size": "13"})
     return figure

@@ -205,7 +205,7 @@ class OneRow:
         at, end, rail = self.at, self.at.sums[1] + 11, 6 if self.at.above else 9
         down = f"M{at.left if at.above else 16} {at.x + 12}H{rail}V{end}h4"
         self._add(0, f'<path d="{down}" fill="none" stroke="{LINE}" stroke-width="3"/>', _tip(rail + 11, end, 1, 0))
-        self._label(at.x + 2 - 12 * at.above, self.word, "before")
+        self._label(at.x + 2 - 15 * at.above, self.word, "before")
         self._names(at.x - 4, "x")
         self._cells(0, "x", at.left, at.x, self.columns[1])
 

@@ -428,10 +428,8 @@ if torch is not None:
 # own model after 300 steps. The lines are the yardsticks of section 2; gzip has read nothing before.
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"]
-lines = {"gzip": packed(late)}
-lines |= {f"{k} letters": tables[k] for k in (2, 3, 4)}
-if not corpus.own:
-    lines["Kneser-Ney"] = min(yard["smoothed"].values())
+lines = {"gzip": packed(late)} | {f"{k} letters": tables[k] for k in (2, 3, 4)}
+lines |= {} if corpus.own else {"Kneser-Ney": min(yard["smoothed"].values())}
 _, ax = plot.subplots(figsize=(6.4, 3.6))
 for name, height in lines.items():
     _ = ax.hlines(height, 0, 2400, "gray", lw=0.7)
@@ -439,13 +437,13 @@ for name, height in lines.items():
 for seed in () if corpus.own else (0, 1, 2):
     curve = list(found[f"right {seed}"]["held"].items())[1:]
     _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], "gray", lw=2)
-_ = ax.plot(list(dots), list(dots.values()), "o", color="black", ms=5)
+_ = ax.plot(list(dots), list(dots.values()), "o", ms=5)
 _ = ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter")
 _ = ax.set_title("Held-out letters: three seeds, and what to beat")
 
 # %% [markdown]
-# The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. A small
-# honest model ends about there, in the minute of training that we gave it.
+# The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. That is where
+# this small, honest model ends, in the minute of training that we gave it.
 
 # %% [markdown]
 # ## 5 · It writes
@@ -531,11 +529,13 @@ for i in at.ravel() + 6:  # `text` has six letters more in front
     past, letter = text[i - 5 : i], text[i]
     table_bits.append(-log2(share(counts[:6], past, letter)))
     seen.append(letter in counts[5].get(past, {}))
+
+# %%
 for name, was in (("seen before", True), ("new", False)):
-    some = np.array(seen) == was
-    pays = np.array(table_bits)[some].mean(), model_bits[some].mean()
-    told = f"table {pays[0]:.2f}, model {pays[1]:.2f} bits"
-    print(f"{name:12} {some.mean():4.0%} of the letters: {told}")
+    if (some := np.array(seen) == was).any():
+        pays = np.array(table_bits)[some].mean(), model_bits[some].mean()
+        told = f"table {pays[0]:.2f}, model {pays[1]:.2f} bits"
+        print(f"{name:12} {some.mean():4.0%} of the letters: {told}")
 
 # %% [markdown]
 # Where the table has seen these letters before, it is the better of the two. When it writes, it mostly stays with what it has seen, and

@@ -318,7 +318,7 @@ figure = plot.head_grid(both, titles=titles, width=5.4, **labels)
 # size, in front of each part or behind it:
 
 # %% jupyter={"source_hidden": true}
-ax = block.draw(6, norm_first=True)
+_ = block.draw(6, norm_first=True)
 
 # %% [markdown]
 # Notebooks [[a_real_model]] and [[it_speaks]] run real models made of such blocks.

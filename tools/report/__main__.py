@@ -20,7 +20,7 @@ arguments = parser.parse_args()
 sys.stdout.reconfigure(encoding="utf-8")  # whatever the console is
 try:
     students = collected.read_students(arguments.students) if arguments.students else ()
-    with collected.unpacked(arguments.folder) as folder:
+    with collected.unpack(arguments.folder) as folder:
         if arguments.sort:
             known = series(NOTEBOOKS)
             found = submissions.found_in(folder, known, students)

@@ -26,7 +26,7 @@ _COPY = r"[\s_-]*\(\d+\)|(?<![^\W_])copy\d*(?![^\W_])"
 
 
 @contextmanager
-def unpacked(path):
+def unpack(path):
     """Give the folder of what was handed in: the path itself, or that of the notebooks of a zip, with their times."""
     if path.is_dir():
         yield path
