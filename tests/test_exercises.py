@@ -205,8 +205,8 @@ def test_an_unknown_question_says_which_was_meant():
 
 @pytest.mark.parametrize("guess", ["b", "B", "b)", "(B) "])
 def test_a_letter_counts_however_it_is_written(guess):
-    assert predict.two_names(guess).right is True and predict.two_names(guess).guess == "b"
-    assert predict.two_names("bc").right is None
+    assert predict.score_std(guess).right is True and predict.score_std(guess).guess == "b"
+    assert predict.score_std("bc").right is None
 
 
 def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebook):

@@ -134,6 +134,25 @@ def test_where_two_layers_differ_nobody_can_tell_which_is_wrong():
     assert verdicts(report(calls_of(causal, scaled(None)))) == [("could not tell", "causality")]
 
 
+def test_a_layer_that_alone_hides_each_tokens_own_key_is_wrong():
+    def layer(diagonal):  # the first token, which would see nothing, asks nothing
+        earlier = torch.ones(N, N).bool().tril(diagonal)[1:]
+        return lambda q, k, v, attn_mask=None: F.pad(
+            F.scaled_dot_product_attention(q[:, :, 1:], k, v, earlier), (0, 0, 1, 0)
+        )
+
+    assert not report(calls_of(*[layer(0)] * 3))
+    said = report(calls_of(layer(0), layer(0), layer(-1)))
+    assert ("wrong", "allowed keys") in verdicts(said) and said["allowed keys"].where.startswith("2 ")
+
+
+def test_padding_that_one_layer_does_not_hide_is_wrong_even_where_nobody_said_what_is_real():
+    hidden = REAL[:, None, None, :].bool()
+    padded = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, hidden)  # noqa: E731
+    (place,) = report(calls_of(padded, scaled(None), padded))
+    assert place.where.startswith("1 ") and (place.verdict, place.probe) == ("wrong", "padding")
+
+
 def test_heads_that_all_take_one_key_are_no_copies():
     sharp = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(1e3 * q, k, v)  # noqa: E731
     seen = calls_of(sharp)
@@ -161,6 +180,8 @@ def test_a_softmax_over_queries_and_maps_that_were_not_used_are_wrong():
     assert scores.measured.startswith("map 0 is of no layer") and "rows sum to" in scores.measured
     (mean,) = report(seen, maps=[maps[0], maps[1].mean(1, keepdim=True).expand_as(maps[1])])
     assert (mean.verdict, mean.probe) == ("wrong", "maps") and mean.measured.endswith("all heads alike")
+    (again,) = report(seen, maps=[maps[0], maps[0]])
+    assert again.where.startswith("1 ") and again.measured.startswith("map 1 is of no layer")
     (other,) = report(seen, maps=[maps[0][:, :, :2]])
     assert other.verdict == "could not tell"
 

@@ -184,7 +184,7 @@ def _scales(facts, config):
     for group in kinds.values():
         (usual, count), *others = Counter(word for _, word in group).most_common()
         odd = [call for call, word in group if word != usual]
-        if len(others) == 1 and len({call.path for call in odd}) == 1 and len({call.path for call, _ in group}) >= MANY:
+        if len({call.path for call in odd}) == 1 and len({call.path for call, _ in group}) >= MANY:
             measured = f"{others[0][0] or '1/sqrt(d_k)'}; {usual or '1/sqrt(d_k)'} in {count} others"
             yield _place(odd, "score scale", "wrong", measured, "the divisor of this layer")
             others = []

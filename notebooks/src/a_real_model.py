@@ -16,6 +16,8 @@ from torch import nn
 
 import attnlib as al
 
+_ = torch.set_num_threads(1)
+
 # %% jupyter={"source_hidden": true} tags=["slide"]
 from attncourse import check, mine, predict, real_model
 from attncourse.views import block, head_map
@@ -23,7 +25,6 @@ from attnlib import live, plot
 from attnlib.colours import INK, KEY, LINE, NEXT, VALUE
 from attnlib.torch_layers import MultiHeadAttention
 
-_ = torch.set_num_threads(1)
 reference = real_model.stored("minilm_reference")
 figure, ax = plot.subplots(figsize=(6.2, 3.4))
 they = reference["they"]
@@ -537,10 +538,10 @@ print(f"cost in thousandths: median {np.median(cost):.1f}, largest {cost.max():.
 # %% jupyter={"source_hidden": true}
 def told(costs, layer, head):
     of = costs[layer - 1]
-    return f"{of[head - 1]:.1f}, rank {head_map.ranks(of)[head - 1]}"
+    return f"{of[head - 1]:.1f} ({head_map.ranks(of)[head - 1]})"
 
 
-names = ["head", "measure", "0 instead", "its mean instead", "0, at the pronoun"]
+names = ["head", "measure", "0 instead (rank)", "its mean", "0, at the pronoun"]
 shown = {name: at for name, at in heads.items()} | {"second at its noun": (3, 5)}
 rows = []
 for name, at in shown.items():
@@ -557,7 +558,7 @@ predict.named_head(guess_named_head)
 # %% [markdown]
 # L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does "matter" mean? The table has three
 # answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So
-# the column *its mean instead* puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. There the heads
+# the column *its mean* puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. There the heads
 # for the previous and the next token are the first of their layers. And a pronoun is only one
 # token of about twelve; six of the twelve sentences have no such pronoun. The last column measures how far the vector of
 # the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds nouns too, is the first in its layer.
@@ -888,8 +889,8 @@ for one, other in (("trophy", "suitcase"), ("suitcase", "trophy")):
 rows = []
 for text, (pronoun, one, other, right) in PUZZLES.items():
     first, second = weights_of(text, pronoun, one, other)
-    text = text.replace(" does not fit into ", " … ").replace(" because", " …")
-    rows.append([text, f"{one} {first:.2f}", f"{other} {second:.2f}", right])
+    ends = text[text.index(f" {pronoun} ") + 1 :]
+    rows.append([ends, f"{one} {first:.2f}", f"{other} {second:.2f}", right])
 
 # %%
 plot.table(["sentence", "weight on the first noun", "on the second", "meant"], rows)

@@ -408,19 +408,19 @@ if torch is not None:
 x, y = map(np.asarray, windows(held, np.arange(0, len(held) - 34, 16), 32))
 
 
-def measured(model):
+def bits_of(model):
     """Bits a letter, by your function, where at least 16 letters stand in front."""
     return float(bits(model(x)[0][:, 16:], y[:, 16:]))
 
 
-dots = {} if corpus.own else {n: measured(letters.load(n)) for n in letters.STEPS}
+dots = {} if corpus.own else {n: bits_of(letters.load(n)) for n in letters.STEPS}
 for steps, height in dots.items():
     print(f"stored, after {steps:4} steps: {height:.2f} bits a letter")
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
     mine_now = letters.of_torch(model)
-    dots[300] = held_out = measured(mine_now)
+    dots[300] = held_out = bits_of(mine_now)
     print(f"after 300 steps, held out: {held_out:.2f} bits a letter")
 
 # %% [markdown]
@@ -588,7 +588,7 @@ predict.lowest_loss(guess_lowest)
 guess_last = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-_, ax = plot.subplots(figsize=(6.4, 3.4))
+_, ax = plot.subplots(figsize=(5.6, 2.9))
 dashes = ["-", "--", ":"]
 drawn = "right", "no mask", "heads by reshape"
 for name, style in zip(drawn, dashes):
@@ -598,7 +598,8 @@ for name, style in zip(drawn, dashes):
 _ = ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
 )
-_ = ax.legend(loc=(0.35, 0.15))
+ax.xaxis.labelpad = ax.yaxis.labelpad = 10  # a slide has larger letters
+_ = ax.legend(loc=(0.3, 0.1))
 
 # %%
 predict.at_the_last_position(guess_last)

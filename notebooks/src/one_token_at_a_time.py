@@ -164,7 +164,7 @@ print(f"temperature 2: grammatical {writer.share_grammatical(some):.2f}")
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 rows = writer.rows_of_the_verb(model)  # (2, layers, h, 7): singular and plural subjects
 form = ["<s>", "the", "SUBJECT", "that", "the", "OTHER", "verb"]
-heads = [f"layer {layer} head {head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
+heads = [f"L{layer}H{head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
 plural = rows[1].reshape(8, 7).tolist()
 plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
 
