@@ -92,3 +92,10 @@ def test_a_public_thread_is_told_in_the_case_that_the_references_name():
 def test_links_out_of_the_notebooks_lead_to_the_public_pages(tmp_path, project, there):
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
     assert outward("[a](../R.md#s3) [b](01_by_hand.ipynb)", tmp_path) == f"{there} [b](01_by_hand.ipynb)"
+
+
+def test_without_an_address_a_source_leads_to_where_it_is_published(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[project.urls]\n", encoding="utf-8")
+    (tmp_path / "REFERENCES.md").write_text((ROOT / "REFERENCES.md").read_text("utf-8"), encoding="utf-8")
+    paper, journal = "[Vaswani](../REFERENCES.md#vaswani-2017)", "[Shannon](../REFERENCES.md#shannon-1948)"
+    assert outward(f"{paper}, {journal}", tmp_path) == "[Vaswani](https://arxiv.org/abs/1706.03762), Shannon"

@@ -11,7 +11,7 @@ afterwards gives the same bytes. Without an address there is no badge and no lin
 import json
 import re
 import sys
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from .first_cells import first_cells
@@ -69,14 +69,30 @@ def address(root=ROOT):
 
 
 def outward(text, root=ROOT):
-    """Return a notebook's Markdown with its links to pages beside notebooks/ as public ones; without an address, none.
+    """Return a notebook's Markdown with its links to pages beside notebooks/ as public ones.
 
-    A deck, a handout and the site have no such pages.
+    A deck, a handout and the site have no such pages. Without an address a source is linked where it has a link of its
+    own, and of other links the words stay.
     """
     where = address(root)
-    if where is None:
-        return re.sub(r"\[([^][]*)\]\(\.\./[^()]*\)", r"\1", text)
-    return text.replace("](../", f"](https://github.com/{where.repo}/blob/{where.branch}/")
+    if where:
+        return text.replace("](../", f"](https://github.com/{where.repo}/blob/{where.branch}/")
+    sources = sources_of((root / "REFERENCES.md").read_text("utf-8")) if "](../REFERENCES.md#" in text else {}
+
+    def link(found):
+        words, page = found.groups()
+        own = sources.get(page.removeprefix("REFERENCES.md#"))
+        return f"[{words}]({own})" if own else words
+
+    return re.sub(r"\[([^][]*)\]\(\.\./([^()]*)\)", link, text)
+
+
+@cache
+def sources_of(references):
+    """Return the first public link of each source in the text of REFERENCES.md, by the name of its anchor."""
+    entries = re.findall(r'^- <a id="([^"]+)"></a>(.*?)(?=^- |^#|\Z)', references, re.MULTILINE | re.DOTALL)
+    links = {name: re.search(r"\]\((https?://[^()\s]+)\)", told) for name, told in entries}
+    return {name: link[1] for name, link in links.items() if link}
 
 
 def check_address(repo, branch="main"):

@@ -92,7 +92,7 @@ class _Picture:
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way[judge])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
-        self.across = max(1, page.wide // max(160, *(22 + round(svg.width(name)) for name in self.families)))
+        self.across = max(1, page.wide // max(160, *(24 + round(svg.width(name)) for name in self.families)))
         self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
         self.fixed = "".join([*self._axes(), *self._marks()])
 
@@ -130,8 +130,8 @@ class _Picture:
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
-            yield _mark(k, MARGIN + x + 5, y - 4) + svg.text(
-                MARGIN + x + 16, y, svg.shorten(family, self.page.wide // self.across // 8)
+            yield _mark(k, MARGIN + x + 7, y - 4) + svg.text(
+                MARGIN + x + 18, y, svg.shorten(family, self.page.wide // self.across // 8)
             )
 
     def _polyline(self, which, how):

@@ -588,7 +588,7 @@ predict.lowest_loss(guess_lowest)
 guess_last = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-_, ax = plot.subplots(figsize=(6.4, 3.4))
+_, ax = plot.subplots(figsize=(5.6, 2.9))
 dashes = ["-", "--", ":"]
 drawn = "right", "no mask", "heads by reshape"
 for name, style in zip(drawn, dashes):
@@ -598,7 +598,8 @@ for name, style in zip(drawn, dashes):
 _ = ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
 )
-_ = ax.legend(loc=(0.35, 0.15))
+ax.xaxis.labelpad = ax.yaxis.labelpad = 10  # a slide has larger letters
+_ = ax.legend(loc=(0.3, 0.1))
 
 # %%
 predict.at_the_last_position(guess_last)

@@ -436,7 +436,7 @@ _ = torch.manual_seed(0)
 model = Recall()
 losses, seen = train(model, "training")
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Guessing among"
+# %% jupyter={"source_hidden": true}
 _, ax = plot.subplots(figsize=(5.6, 2.4))
 _ = ax.plot(losses)
 _ = ax.axhline(np.log(16), color="gray", lw=0.8, label="guessing: ln 16")
