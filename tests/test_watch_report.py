@@ -225,9 +225,9 @@ def test_calls_that_were_not_kept_are_named():
 
 def test_a_report_shows_itself_as_a_diagnosis_does_and_says_what_it_cannot_see():
     said = watch_faults.examine("own decoder with a cache", "another scale in one layer")
-    head, row, last = repr(said).splitlines()
+    head, row, count, last = repr(said).splitlines()
     assert head.split() == ["where", "probe", "verdict", "measured", "look", "at"] and row.startswith(
         f"{ODD} layers.{ODD}"
     )
-    assert last.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
+    assert count.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
     assert said["score scale"].verdict == "wrong" and "<table" in said._repr_html_()

@@ -28,7 +28,7 @@ class Report(Diagnosis):
 
     def __repr__(self) -> str:
         table = super().__repr__() if self else "nothing wrong or strange"
-        return f"{table}\n{self.calls} calls examined. Nothing of this kind can be seen: {UNSEEN}."
+        return f"{table}\n{self.calls} calls examined. What this cannot see:\n{UNSEEN}."
 
 
 def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = None) -> Report:

@@ -24,6 +24,7 @@ _ = torch.set_grad_enabled(False)
 from attncourse.clinic import CASES, Attention, healthy, patients, twins
 from attncourse.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
+from attnlib.watch import report, watch
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
 causal = torch.from_numpy(al.causal_mask(5))  # True = may attend
@@ -454,6 +455,23 @@ for name, allowed in masks.items():
 # `is_causal` [got the same vector](https://github.com/pytorch/pytorch/issues/144858) for every new token: a single query,
 # lined up at the upper left, sees the first key and no other. The ONNX standard
 # [was corrected](https://github.com/onnx/onnx/pull/8068) for caches in 2026.
+#
+# Such a mask often sits in no layer: the model hands it over, and each layer alone is well. `report` reads every attention call of
+# a whole model, so it sees what was handed over when the second chunk came:
+
+
+# %%
+class Chat(nn.Module):
+    def forward(self, x, past=None):
+        keys = x if past is None else torch.cat([past, x], 1)
+        return nn.functional.scaled_dot_product_attention(x, keys, keys, is_causal=True)
+
+
+chat, tokens = Chat(), torch.randn(1, 5, 8)
+with watch(chat) as seen:
+    chat(tokens[:, :2])
+    chat(tokens[:, 2:], past=tokens[:, :2])
+print(report(seen))
 
 # %% [markdown] tags=["predict"]
 # ## Second calls and heads
@@ -537,8 +555,8 @@ print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
 # %%
 for name in ("case_19", "case_20"):
     print(sick_lines(name))
-    report = diagnose(twins(name)[0], embed_dim=24, num_heads=4)
-    print(report["permutation"].measured.split(";")[0])
+    said = diagnose(twins(name)[0], embed_dim=24, num_heads=4)
+    print(said["permutation"].measured.split(";")[0])
 
 # %%
 token = torch.arange(6)[:, None].expand(6, 4)  # (n, d): to which token a number belongs
