@@ -215,6 +215,13 @@ def test_a_query_that_may_attend_to_nothing_is_told_unless_it_is_padding():
     assert not report(calls_of(masked(left)))
 
 
+def test_a_model_in_which_nothing_was_seen_is_not_called_well():
+    with watch(nn.Linear(2, 2)) as seen:
+        pass
+    with pytest.raises(LookupError, match="no attention call was seen"):
+        report(seen)
+
+
 def test_calls_that_were_not_kept_are_named():
     model = Layers(scaled(None), scaled(None))
     with watch(model, layers="*.0") as seen:

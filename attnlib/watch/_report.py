@@ -36,7 +36,7 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
 
     Wrong is a layer that differs from its siblings, and what contradicts the model's mode, its configuration, `real`
     or `maps`. What a whole kind of layer does, or a rule over layers, is "beware". For texts of some hundred tokens:
-    the weights of one call at a time are computed whole.
+    the weights of one call at a time are computed whole. LookupError says why no call was seen.
 
     Parameters
     ----------
@@ -56,6 +56,7 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     >>> report(seen).ok
     True
     """
+    _ = seen[0]  # raises where nothing was seen: no test passes by that
     facts = [_Facts(call, seen.model) for call in seen if "query" in (call.kept or {})]
     missed = [call for call in seen if "query" not in (call.kept or {})]
     found = [_place([call], "calls", "could not tell", "; ".join(call.notes) or "no product", "") for call in missed]
