@@ -136,17 +136,6 @@ def colour_table(tint=None, dark=False):
 
 
 @lru_cache(maxsize=8)
-def palette(tint=None):
-    """Return the colours of `colour_table` as (hex, colour of a text on it).
-
-    >>> palette()[255]
-    ('#d55e00', '#000000')
-    """
-    colours = [f"#{bytes(row).hex()}" for row in colour_table(tint)]
-    return [(colour, text_on(colour)) for colour in colours]
-
-
-@lru_cache(maxsize=8)
 def inks(tint=None):
     """Return for each colour of `colour_table` the colour of a text on it, as CSS, for a light and for a dark page.
 

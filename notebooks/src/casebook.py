@@ -340,12 +340,11 @@ for name, mask in masks.items():
 # | a good answer, to another text of the batch | vectors of the next text | a batch of two, in both orders |
 # | the shorter a text, the likelier it is wrong | positions counted from the padding at the left | print the positions |
 # | half of one text, half of another | packed texts see each other | change the second, watch the first |
-
-# %% [markdown] tags=["predict"]
+#
 # ### Case 12 · A row that may look nowhere
 #
-# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. **Predict.**
-# What are its weights?
+# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. What are its
+# weights?
 
 # %%
 print(sick_lines("case_12"))

@@ -5,7 +5,7 @@
 # without it.*
 #
 # Your class from exercise [[MultiHeadAttention]] has been checked, but it has never written a word. Here it becomes the heart of a model
-# that reads letters and guesses the next one. **Try.** Move *steps*, then *divide by*. All texts have the same seed, and none was chosen.
+# that reads letters and guesses the next one. **Try.** Move *steps* (of training), then *divide by*. All texts are drawn with one seed.
 # *Bits a letter* say how much the next letter surprises the model: fewer are better.
 
 # %% jupyter={"source_hidden": true}
@@ -33,10 +33,10 @@ first_view
 # %% [markdown]
 # <details><summary><b>Which end of <i>divide by</i> hurts more?</b></summary>
 #
-# The pale one. After 2,400 steps, $d_k = 256$ costs two bits, and $d_k = 1$ a sixth of a bit. This model was trained with $d_k = 16$. One of
-# its heads then gives 0.96 of its weight to the letter before (section 7). At $d_k = 1$ that letter gets 1.00, and the head still does its
-# work. At $d_k = 256$ it gets 0.27, and the rest goes to letters that nobody asked for. At 0 steps the slider moves nothing: there is
-# nothing to spoil yet.
+# The large one. After 2,400 steps, $d_k = 1024$ costs 2.9 bits, and $d_k = 1$ a sixth of a bit. This model was trained with $d_k = 16$. One
+# of its heads then gives 0.96 of its weight to the letter before (section 7). At $d_k = 1$ that letter gets 1.00, and the head still does
+# its work. At $d_k = 1024$ it gets 0.13, and the rest goes to letters that nobody asked for. At 0 steps the text changes, but its bits do
+# not: there is nothing to spoil yet.
 #
 # </details>
 
@@ -58,7 +58,7 @@ except ImportError:
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[multi_head]])* Somebody reshapes four words of six features, $(4, 6)$, straight to $(2, 4, 3)$. What has head 1?
+# **1.** *(notebook [[multi_head]])* Somebody reshapes four words of six features, $(4, 6)$, straight to $(2, 4, 3)$. What has the first head?
 #
 # - **a** features 0 to 2 of every word
 # - **b** all features of the first two words
@@ -85,15 +85,12 @@ predict.before_model_of_your_own(None, None, None)  # a letter each: "a", "b" or
 # The text is the prose of these notebooks, as it stood in November 2026. Every letter is a token, and so is every digit, blank and
 # sign. The end of the text is **held out**: no training sees it, so it can judge.
 #
-# You have a text of your own? With torch, put it in the place of ours, in any alphabet: 10,000 letters are too few, 200,000 will do
-# (*Try it*). What is stored stays that of our text.
-#
-# ```python
-# corpus = letters.Corpus(open("my.txt", encoding="utf-8").read())
-# ```
+# You have a text of your own, in any alphabet? With torch, take the `#` off the second line: 10,000 letters are too few, 200,000 will
+# do (*Try it*). Stored results, as in the slider above, remain those of our text.
 
 # %%
 corpus = letters.Corpus()
+# corpus = letters.Corpus(open("my.txt", encoding="utf-8").read())
 training, held = corpus.training, corpus.held
 print(f"{len(training):,} letters to train on, {len(corpus.kinds)} kinds")
 print(f"held out: {corpus.held_text[:52]!r}")
@@ -193,7 +190,7 @@ predict.bits_a_letter(guess_bits)
 
 # %% [markdown]
 # Longer contexts help, up to four letters. Contexts of five are often new, and the simple table handles those badly. A table with
-# [Kneser-Ney smoothing](../REFERENCES.md#kneser-1995) mixes long and short contexts better, and reaches 2.01 bits. Programs that pack files are models of text too: what they
+# [Kneser-Ney smoothing](../REFERENCES.md#kneser-1995), a better way to mix long and short contexts, reaches 2.01 bits. Programs that pack files are models of text too: what they
 # can guess, they need not store.
 
 
@@ -211,8 +208,8 @@ print(f"gzip: {packed(late):.2f} bits, having read the rest {packed(late, early)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# The simple tables mix by [a rule of Witten and Bell](../REFERENCES.md#witten-1991), and are measured on every fourth of 12,000 held-out letters. The next cell prints
-# what is stored of our text: Kneser-Ney tables of three to six letters, and xz. Other texts have other numbers, and
+# The function `share` mixes by [a rule of Witten and Bell](../REFERENCES.md#witten-1991). It is measured on every fourth of 12,000 held-out letters. The next cell prints
+# what is stored of our text: Kneser-Ney tables of three to six letters, and xz, which packs better than gzip. Other texts have other numbers, and
 # on some of them this model ends above the best simple table.
 #
 # </details>
@@ -232,7 +229,7 @@ print(f"xz: {yard['xz']:.2f}, having read the rest {yard['xz, primed']:.2f}")
 #
 # **Goal.** Measure a model. *8 minutes, medium.*
 #
-# `my_bits(logits, targets)`: logits are $(b, n, \text{kinds})$, targets $(b, n)$. Return one number, the mean of $-\log_2 p$ of the targets,
+# `my_bits(logits, targets)`: logits, the scores of the next letter, are $(b, n, \text{kinds})$, targets $(b, n)$. Return one number, the mean of $-\log_2 p$ of the targets,
 # where $p$ is the softmax of the logits. Logits may be large: 1,200 must do no harm.
 
 
@@ -276,8 +273,8 @@ bits = my_bits if verdict.passed else ours.bits
 # **Goal.** Two sums. *6 minutes, easy.*
 #
 # In `my_block(x, mask, attention, network, norm_1, norm_2)` the last four are functions: `attention(vectors, mask)`, and three that
-# take vectors alone. First, add to `x` what attention makes of `norm_1(x)`. Then add to this sum what the network makes of the
-# normed sum, by `norm_2`.
+# take vectors alone. First, add to `x` what attention makes of `norm_1(x)`. Call the sum `y`, and add to it what the network makes of
+# `norm_2(y)`.
 
 
 # %%
@@ -299,6 +296,9 @@ verdict
 # ```
 #
 # </details>
+
+# %% [markdown]
+# A layer is a block with your attention in it. Each vector has 64 numbers: that is the **width**.
 
 # %%
 block = my_block if verdict.passed else ours.block
@@ -342,7 +342,7 @@ if torch is not None:
 
 # %% [markdown]
 # What is each part for? Take one away, and train as long as before. These are held-out bits after 2,400 steps. The **learning rate**
-# says how far one step of training moves the weights; the last two rows have 0.3 of it.
+# says how far one step of training moves the weights; in the last two rows it is 0.3 times as large.
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 rows = []
@@ -358,7 +358,7 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 # Without **attention** no letter knows any other than itself, and the model is worth no more than the table of 1 letter, 3.61 bits.
 # Without the **residual** it learns little more than how frequent each letter is: the table of 0 letters needs 4.73 bits, and
 # one seed of three gets to 4.27.
-# Without **positions** it still learns, but slowly: after 2,400 steps it stands where the right model stood after 300. Without the
+# Without the **network** it needs about 0.3 bits more. Without **positions** it still learns, but slowly: after 2,400 steps it stands where the right model stood after 300. Without the
 # **norm** the training goes astray at this rate. At 0.3 of the rate, the norm is worth only hundredths of a bit: what it buys here is
 # that large steps do no harm.
 #
@@ -372,7 +372,7 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 # %% [markdown]
 # ## 4 · Train
 #
-# A batch has 16 windows. The learning rate rises for 30 steps, then falls along a cosine to a twentieth. The next cells train the first 300 of
+# A batch has 16 windows. Training counts the loss in nats, of 1.44 bits each. The learning rate rises for 30 steps, then falls along a cosine to a twentieth. The next cells train the first 300 of
 # 2,400 steps, which takes about ten seconds.
 
 # %% tags=["nbval-ignore-output"]
@@ -425,21 +425,21 @@ if torch is not None:
 
 # %% [markdown]
 # The stored trainings went on to 2,400 steps, with three seeds. The dots are measured by your functions: the stored stops of seed 0, and your
-# own model after 300 steps. The lines are the yardsticks of section 2; gzip has read nothing before.
+# own model after 300 steps. The thin grey lines are yardsticks of section 2; gzip has read nothing before.
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"]
-lines = {"gzip": packed(late)} | {f"{k} letters": tables[k] for k in (2, 3, 4)}
+lines = {"gzip": packed(late)} | {f"{k} letters": tables[k] for k in range(2, 6)}
 lines |= {} if corpus.own else {"Kneser-Ney": min(yard["smoothed"].values())}
-_, ax = plot.subplots(figsize=(6.4, 3.6))
+put = {"3": "bottom", "4": "top"}
+_, ax = plot.subplots(figsize=(4.6, 3.6))
 for name, height in lines.items():
     _ = ax.hlines(height, 0, 2400, "gray", lw=0.7)
-    _ = ax.text(2440, height, name, va="center", fontsize=8)
+    _ = ax.text(2440, height, name, va=put.get(name[0], "center"), fontsize=8)
 for seed in () if corpus.own else (0, 1, 2):
     curve = list(found[f"right {seed}"]["held"].items())[1:]
-    _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], "gray", lw=2)
-_ = ax.plot(list(dots), list(dots.values()), "o", ms=5)
-_ = ax.set(xlim=(0, 3000), ylim=(1.8, 3.7), xlabel="steps", ylabel="bits a letter")
-_ = ax.set_title("Held-out letters: three seeds, and what to beat")
+    _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], "C0", lw=1.5)
+_ = ax.plot(list(dots), list(dots.values()), "oC0", ms=6)
+_ = ax.set(xlim=(0, 3300), ylim=(1.8, 3.7), xlabel="steps", title="Bits a letter")
 
 # %% [markdown]
 # The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. That is where
@@ -486,6 +486,9 @@ verdict
 # ```
 #
 # </details>
+
+# %% [markdown]
+# It writes.
 
 # %% tags=["nbval-ignore-output"]
 write = my_write if verdict.passed else ours.write
@@ -590,10 +593,8 @@ guess_last = None  # "a", "b" or "c"
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(5.6, 2.9))
 dashes = ["-", "--", ":"]
-drawn = "right", "no mask", "heads by reshape"
-for name, style in zip(drawn, dashes):
-    label = f"model {names.index(name) + 1}"
-    curve = runs[name]["by position"]
+for number, style in zip((3, 2, 1), dashes):
+    label, curve = f"model {number}", runs[names[number - 1]]["by position"]
     _ = ax.plot(range(1, 33), curve, style, lw=2, color="gray", label=label)
 _ = ax.set(
     xlabel="position in the window", ylabel="bits a letter", title="Loss by position"
@@ -610,6 +611,15 @@ if torch is not None:
     told = "  ".join(f"{k}: {by_position[k - 1]:.2f}" for k in (1, 2, 5, 31, 32))
     print(f"yours after 300 steps, by position  {told}")
 
+# %% [markdown]
+# ### Which is which?
+#
+# Here are all ten, with the start of what they write behind *The*, and how it goes on once the window is full. Match them with the list
+# of mistakes above.
+
+# %%
+matched = {}  # your guesses, such as {3: "no mask"}
+
 # %%
 rows = []
 for number, name in enumerate(names, 1):
@@ -617,14 +627,21 @@ for number, name in enumerate(names, 1):
     last = (f"{bits:.2f}" for bits in run["by position"][-2:])
     wrote = run["text"].replace("\n", " ").replace(" ", "␣").replace("`", "'")
     texts = wrote[4:14], wrote[64:78]
-    rows.append((number, name, f"{run['held']['2400']:.2f}", *last, *texts))
-heads = ["", "mistake", "held out", "at 31", "at 32", "begins", "goes on"]
+    rows.append((number, f"{run['held']['2400']:.2f}", *last, *texts))
+heads = ["model", "held out", "at 31", "at 32", "begins", "goes on"]
 plot.table(heads, rows)
 
+# %%
+for number, name in enumerate(names, 1):
+    print(f"model {number:2}: {name}", "(yes!)" * (matched.get(number) == name))
+
 # %% [markdown]
-# Five models see the future. They fall to nearly 0 and jump up by three bits at the last position, where honest ones rise by a tenth.
-# At that position they could never copy, so there they have learned a little. It shows in their texts: the first 28 letters are
-# written at positions that had their answer in sight, and are hardly letters at all. Then the window is full, only the last position
+# Five models see the future. They fall to nearly 0 and jump up by three bits at the last position. Honest ones rise by a tenth there, as
+# they do at other positions. Two of the five see it through the denominator: in *mask after softmax* and in *softmax over queries* it
+# sums over later letters, too.
+#
+# At the last position they could never copy, so there they have learned a little. It shows in their texts. The prompt of 4 letters and 28
+# more fill the window. These 28 are written at positions that had their answer in sight, and are hardly words. Then only the last position
 # writes, and something like words begins. *Targets not shifted* does not jump: its answer is the letter that it has just read, at every
 # position, and it repeats that one for ever. Heads cut by a bare reshape
 # draw a saw with a tooth every $n / h = 8$ positions: each head sees one quarter of the window, and the first letter of a quarter
@@ -636,16 +653,16 @@ plot.table(heads, rows)
 # | the last position | the five of them that see the future |
 # | the text | these five while they begin; *targets not shifted* to the end |
 # | the curve by position | heads by reshape |
-# | none of these | no division, dropout left on |
+# | nothing but a right model beside it | no division (2.22 bits), dropout left on (2.25); right is 2.13 |
 #
-# Without the division, this model trains nearly as well as with it. In a small model only a test on numbers finds such a mistake, and
-# that is where notebook [[bug_clinic]] begins.
+# At width 128, so $d_k = 32$, the division matters more: 3.39 bits without it, 2.11 with it. Who has no right model to compare with
+# needs a test on numbers, and that is where notebook [[bug_clinic]] begins.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Each mistake was trained with two seeds, and both tell the same. To refute the table, we trained several of them again with widths 32 and
 # 128, and on another text, one seed each. Whoever saw the future stayed below 0.3 bits and jumped at the end, and the saw came
-# back. The last row did not hold: at width 128, so $d_k = 32$, the model without the division ended at 3.39 bits, the right one at 2.11.
+# back.
 #
 # </details>
 
@@ -661,28 +678,20 @@ heads = ["seed", "looks at", "weight", "equal weights", "bits more without it"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# In every seed, one head looks at the letter before and another looks two back. A third leans towards an open bracket, and hardly
+# In every seed, one head looks at the letter before and another looks two back, in seed 1 with half of its weight. A third leans towards an open bracket, and hardly
 # anything is lost without it. The other heads are not shown.
 #
-# By position, the loss is flat from about the fifth letter on. So far, the model is a soft table of five letters. What attention can do
-# beyond a table, notebook [[train_and_look]] shows. Notebook [[it_speaks]] has what you have here, 1,200 times as large.
+# Handed the last five letters alone, the model of seed 0 needs 2.19 bits; with sixteen it needs 2.12. What attention can do beyond a
+# table, notebook [[train_and_look]] shows. The model of notebook [[it_speaks]] is 1,200 times as large.
 
 # %% [markdown]
 # ## Try it
 #
-# 1. `np.savez("mine.npz", **letters.of_torch(model).weights)` keeps your trained weights, in half a megabyte. Send somebody the line
-#    that they wrote in section 5.
+# 1. `np.savez("mine.npz", **letters.of_torch(model).weights)` keeps your trained weights, in half a megabyte.
 # 2. Let a model cheat: `train(Model(len(corpus.kinds)), draw, lambda m, b: loss(m, b, torch.ones(32, 32).bool()), steps=300, lr=rate)`. After how
 #    many steps is it below every table?
-# 3. How much text is enough? The next cell has models that were trained on the first letters of our text alone. When do 2,000 letters,
-#    10,000 and 50,000 only help to learn them by heart? And is the model better than a table of the same letters?
-#
-# <details><summary>Answer</summary>
-#
-# After 50 steps, 200 and about 1,200: from there the held-out loss rises. On 2,000 letters and on 10,000 the table is better. On 50,000 the
-# model is, but only if it is stopped in time. On our whole text it is better, and has not turned yet.
-#
-# </details>
+# 3. How much text is enough? The next cell has models that were trained on the first letters of our text alone. From which step on does
+#    their held-out loss rise? And is the model better than a table of the same letters?
 
 # %%
 for name in (*(name for name in found if "letters" in name), "right 0"):
@@ -694,6 +703,16 @@ for name in (*(name for name in found if "letters" in name), "right 0"):
         few = table(corpus.training_text[:n], 6)
         told += f", table {min(cost_of(few, k) for k in range(7)):.2f}"
     print(f"{n:7,} letters: {told}")
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# **2.** Early: ours without a mask was at 0.31 bits after 150 steps.
+#
+# **3.** With 2,000 letters after 50 steps, with 10,000 after 200, and with 50,000 after about 1,200. On the two shortest the table is better. On
+# 50,000 the model is, but only if it is stopped in time. On our whole text it is better, and has not turned yet.
+#
+# </details>
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Compare a loss with a table and with gzip. A loss far below the best table is an alarm, not a success. Loss by position

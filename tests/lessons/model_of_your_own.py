@@ -22,6 +22,10 @@ def by_slices(tokens, starts, n):
     return np.array([tokens[s : s + n] for s in starts]), np.array([tokens[s + 1 : s + 1 + n] for s in starts])
 
 
+def next_window(tokens, starts, n):
+    return np.array([tokens[s : s + n] for s in starts]), np.array([tokens[s + n : s + 2 * n] for s in starts])
+
+
 def one_longer(tokens, starts, n):
     both = np.stack([tokens[s : s + n + 1] for s in starts])
     return both[:, :-1], both[:, 1:]
@@ -169,6 +173,7 @@ WRONG = {
         "targets_not_shifted": [windows(y="x")],
         "targets_elsewhere": [
             *(windows(y=f"tokens[at {by}]") for by in ("- 1", "+ 2")),
+            next_window,
             *(windows(y=f"np.roll(x, -1, {axis})") for axis in (-1, 0)),
             windows(back="(y, x)"),
         ],
@@ -218,6 +223,7 @@ WRONG = {
         ],
         "parts_not_in_turn": [
             block(second="y + network(norm_2(x))"),
+            block(second="y + network(norm_2(y - x))"),
             block(second="x + network(norm_2(y))"),
             block("x + network(norm_2(x))", "y + attention(norm_1(y), mask)"),
         ],

@@ -10,14 +10,15 @@ from attncourse import EXERCISES, MISTAKES, PREDICTIONS
 from attncourse.engine.describe import in_words
 from attncourse.engine.verdict import as_html
 from attnlib import svg
-from attnlib.colours import LINE, palette, text_on
+from attnlib.colours import LINE, colour_table, text_on
 
 from ..series import REPLIES
 from . import STATES
 
 WIDE, HIGH = 300, 22  # pixels of a bar
 # Right is the lightest, so that a dark row is one to talk about; what says nothing of anybody has no colour.
-COLOURS = {"right": palette()[200][0], "wrong": palette()[70][0], "could not tell": "#ffffff", "not tried": "#ffffff"}
+_RIGHT, _WRONG = (f"#{bytes(colour_table()[i]).hex()}" for i in (200, 70))
+COLOURS = {"right": _RIGHT, "wrong": _WRONG, "could not tell": "#ffffff", "not tried": "#ffffff"}
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; line-height: 1.4 }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem }

@@ -1,7 +1,5 @@
 """A model of your own: letters, a yardstick, and who cheats."""
 
-from .exercises import EXERCISES, bits, block, windows, write
-from .mistakes import MISTAKES
-from .payoffs import PAYOFFS
+from .exercises import bits, block, windows, write
 
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS", "bits", "block", "windows", "write"]
+__all__ = ["bits", "block", "windows", "write"]

@@ -22,8 +22,7 @@ MISTAKES = (
         hint="The window begins at position 3. At which position does its first target stand?",
         then="At 4: every target stands exactly one position behind its token.",
         variants=(
-            {"shift": lambda s: -1},
-            {"shift": lambda s: 2},
+            *({"shift": lambda s, by=by: by or s.n} for by in (-1, 2, None)),
             {"both": lambda s: np.stack([s.y, s.x])},
             *({"y": lambda s, axis=axis: np.roll(s.x, -1, axis)} for axis in (-1, 0)),
         ),
@@ -93,9 +92,9 @@ MISTAKES = (
     ),
     Mistake(
         "exponential_too_large",
-        behaves_as_if="no row had its own largest logit subtracted, or shares were made before the logarithm",
-        symptom="A large logit becomes inf or nan, and a share that has become 0 has no logarithm.",
-        hint="What is the exponential of 1200? And the logarithm of a share that float64 holds as 0?",
+        behaves_as_if="no row had its own largest logit subtracted, or the softmax came before the logarithm",
+        symptom="The exponential of a large logit is inf; a probability that float64 holds as 0 has no logarithm.",
+        hint="What is the exponential of 1200? And the logarithm of a probability that float64 holds as 0?",
         then="inf, and -inf. Subtract the largest logit of each row first, and stay with logarithms.",
         variants=(
             {"highest": lambda s: 0.0},
@@ -148,12 +147,13 @@ MISTAKES = (
     ),
     Mistake(
         "parts_not_in_turn",
-        behaves_as_if="the network did not read what attention has just added, or dropped it from the sum",
+        behaves_as_if="the network did not read the sum of x and attention, or attention were dropped from the end",
         symptom="It trains, and trained weights give other numbers.",
         hint="Which vectors does the network read, and to which is its result added?",
         then="It reads the first sum behind norm_2, and is added to that sum.",
         variants=(
             {"end": lambda s: s.x + s.network(s.norm_2(s.middle))},
+            {"end": lambda s: s.middle + s.network(s.norm_2(s.found))},
             {"end": lambda s: s.middle + s.network(s.norm_2(s.x))},
             {
                 "middle": lambda s: s.x + s.network(s.norm_2(s.x)),

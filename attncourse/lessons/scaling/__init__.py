@@ -1,7 +1,1 @@
 """Scaling: the size of a score."""
-
-from .exercises import EXERCISES
-from .mistakes import MISTAKES
-from .payoffs import PAYOFFS
-
-__all__ = ["EXERCISES", "MISTAKES", "PAYOFFS"]

@@ -273,8 +273,7 @@ MISTAKES = (
     Mistake(
         "one_factor_counted",
         behaves_as_if="only q, or only k, had a variance other than 1",
-        symptom="The variance of a product is the product of both variances. Under a root belong variances, not their "
-        "roots.",
+        symptom="The variance of a product is the product of both variances, and here one of them is left out.",
         hint="A score multiplies two entries, each with a variance of its own.",
         then="Multiply both variances, that of the queries and that of the keys.",
         variants=(
