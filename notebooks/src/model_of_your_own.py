@@ -34,9 +34,8 @@ first_view
 # <details><summary><b>Which end of <i>divide by</i> hurts more?</b></summary>
 #
 # The large one. After 2,400 steps, $d_k = 1024$ costs 2.9 bits, and $d_k = 1$ a sixth of a bit. This model was trained with $d_k = 16$. One
-# of its heads then gives 0.96 of its weight to the letter before (section 7). At $d_k = 1$ that letter gets 1.00, and the head still does
-# its work. At $d_k = 1024$ it gets 0.13, and the rest goes to letters that nobody asked for. At 0 steps the text changes, but its bits do
-# not: there is nothing to spoil yet.
+# of its heads then gives 0.96 of its weight to the letter before (section 7), at $d_k = 1$ it gives 1.00 and still does its work, and at
+# $d_k = 1024$ 0.13. At 0 steps the text changes, and its bits do not: there is nothing to spoil yet.
 #
 # </details>
 
@@ -364,8 +363,7 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Three seeds each, with two layers of width 64. Without positions the loss is still falling when the training ends, so the table does
-# not say where it would stop. Deeper models were not tried.
+# Three seeds each, with two layers of width 64. Without positions the loss is still falling when the training ends. Deeper models were not tried.
 #
 # </details>
 
@@ -442,8 +440,7 @@ _ = ax.plot(list(dots), list(dots.values()), "oC0", ms=6)
 _ = ax.set(xlim=(0, 3300), ylim=(1.8, 3.7), xlabel="steps", title="Bits a letter")
 
 # %% [markdown]
-# The model passes one table after another. All three seeds end below the best simple table and above the smoothed one. That is where
-# this small, honest model ends, in the minute of training that we gave it.
+# All three seeds pass the tables one after another, and end above the smoothed one, after a minute of training.
 
 # %% [markdown]
 # ## 5 · It writes
@@ -614,8 +611,7 @@ if torch is not None:
 # %% [markdown]
 # ### Which is which?
 #
-# Here are all ten, with the start of what they write behind *The*, and how it goes on once the window is full. Match them with the list
-# of mistakes above.
+# Match these ten with the list above. *Goes on* is what they write once the window is full.
 
 # %%
 matched = {}  # your guesses, such as {3: "no mask"}
@@ -637,12 +633,10 @@ for number, name in enumerate(names, 1):
 
 # %% [markdown]
 # Five models see the future. They fall to nearly 0 and jump up by three bits at the last position. Honest ones rise by a tenth there, as
-# they do at other positions. Two of the five see it through the denominator: in *mask after softmax* and in *softmax over queries* it
-# sums over later letters, too.
+# they do at other positions. In *mask after softmax* and *softmax over queries*, the denominator sums over later letters.
 #
-# At the last position they could never copy, so there they have learned a little. It shows in their texts. The prompt of 4 letters and 28
-# more fill the window. These 28 are written at positions that had their answer in sight, and are hardly words. Then only the last position
-# writes, and something like words begins. *Targets not shifted* does not jump: its answer is the letter that it has just read, at every
+# It shows in their texts. The prompt of 4 letters and 28 more fill the window. These 28 are written at positions that had their answer
+# in sight, and are hardly words. Then only the last position writes, where nothing could be copied, and something like words begins. *Targets not shifted* does not jump: its answer is the letter that it has just read, at every
 # position, and it repeats that one for ever. Heads cut by a bare reshape
 # draw a saw with a tooth every $n / h = 8$ positions: each head sees one quarter of the window, and the first letter of a quarter
 # has no past.
