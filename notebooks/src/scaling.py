@@ -455,9 +455,9 @@ def train(scale, start, rate, seed, steps=100):  # by Adam: notebook [[pytorch_m
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         W -= rate * m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
         w = attend(W, scale, NEW[0], NEW[2])[-1]  # (200, 10)
-        stuck = (w.max(axis=1) > 0.9) & (w.argmax(axis=1) != NEW[2])  # on a wrong letter
+        stuck = (w.max(axis=1) > 0.9) & (w.argmax(axis=1) != NEW[2])  # at a wrong one
         found.append([w[np.arange(200), NEW[2]].mean(), stuck.mean()])
-    return np.array(found)  # after each step: mean weight on the right letter, share stuck
+    return np.array(found)  # of each step: mean weight on the right letter, share stuck
 
 
 # %%
