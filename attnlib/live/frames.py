@@ -72,7 +72,7 @@ def pack_stops(view: Any) -> str | None:
 
     with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
         try:
-            knobs = [] if view.main is None else knobs_of(view)
+            knobs = [] if view.sliders and view.main is None else knobs_of(view)
             while True:
                 over = 1.0
                 if math.prod(len(knob.stops) for knob in knobs) <= MOST_PICTURES:

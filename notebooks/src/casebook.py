@@ -470,7 +470,8 @@ chat, tokens = Chat(), torch.randn(1, 5, 8)
 with watch(chat) as seen:
     chat(tokens[:, :2])
     chat(tokens[:, 2:], past=tokens[:, :2])
-print(report(seen))
+for one in report(seen):
+    print(f"{one.where}: {one.verdict}, {one.measured}", one.look_at, sep="\n")
 
 # %% [markdown] tags=["predict"]
 # ## Second calls and heads

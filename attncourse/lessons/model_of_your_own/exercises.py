@@ -42,7 +42,7 @@ def write(model, prompt, count, n, temperature, draw):
 
     `model` goes from tokens (1, m) to logits (1, m, kinds) and sees n tokens at most. `draw` draws one from shares.
 
-    >>> write(lambda tokens: np.eye(4)[None, (tokens[0] + 1) % 4], [0], 5, 3, 0.01, np.argmax)
+    >>> write(lambda tokens: np.eye(4)[None, (tokens[0] + 1) % 4], [0], 5, 3, 0.01, lambda p: int(p.argmax()))
     [0, 1, 2, 3, 0, 1]
     """
     given = {"model": model, "prompt": prompt, "count": count, "n": n, "temperature": temperature}
