@@ -12,10 +12,11 @@ _SHAPES = {
     "view", "reshape", "transpose", "permute", "contiguous", "unsqueeze", "squeeze", "expand", "flatten", "__get__",
     "unflatten", "chunk", "split", "unbind", "to", "float", "type", "type_as", "half", "bfloat16", "clone", "repeat",
     "__getitem__", "swapaxes", "movedim", "view_as", "expand_as", "repeat_interleave", "cat", "pad", "detach",
-    "dropout", "narrow", "select", "double",
+    "dropout", "narrow", "select", "double", "view_as_complex", "view_as_real",
 }  # fmt: skip
 # What adds to scores or hides keys; whatever else is done to them makes other scores of them.
 _ADDS = {"add", "sub", "masked_fill", "where", "max", "maximum", "clamp", "clamp_min", "iadd", "radd", "isub"}
+_SUMS = {"neg", "add", "sub", "stack"}
 _PRODUCTS = {"matmul": (0, "input", "other")} | following.PRODUCTS
 # What a tensor may be: multiplied by a constant, perhaps the features of a linear layer; the product of queries and
 # keys, times `factor`; out of a softmax over `axis`, of what `masked` was, perhaps with its last axes exchanged.
@@ -69,7 +70,9 @@ class Follower:
             scores = tag if isinstance(tag, _Scores) else None
             tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
         elif bare in following.SCALES and len(args) > 1:
-            tag = _scaled_by(tag, args, following.SCALES[bare])
+            # A table of numbers leaves the factor what it is, a parameter or a norm does not.
+            table = len(tagged) == 1 and not any(isinstance(x, torch.nn.Parameter) for x in args[:2])
+            tag = _scaled_by(tag, args, following.SCALES[bare], table)
         elif bare == "exp" and isinstance(tag, _Scores):
             tag = _Weights(tag, first.detach(), -1)
         elif isinstance(tag, _Scores) and new:
@@ -81,7 +84,9 @@ class Follower:
         elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
             tag = tag._replace(notes=("made of two maps, the scores are those of one",))
         elif isinstance(tag, Scaled) and new:
-            tag = tag.origin and Scaled(1.0, tag.origin)
+            alike = [self.tags.get(x) for x in following.tensors(args)]  # a sum of two with one factor, as in rotations
+            kept = bare in _SUMS and len({getattr(other, "factor", 1.0) for other in alike}) == 1
+            tag = tag if kept else tag.origin and Scaled(1.0, tag.origin)
         if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
@@ -161,14 +166,18 @@ def _note_change(scores, name):
     return scores._replace(notes=(*scores.notes, f"scores changed by {name}"))
 
 
-def _scaled_by(tag, args, power):
+def _scaled_by(tag, args, power, table):
     numbers = [c for x in args[1::-1] if (c := following.constant(x)) is not None]
     if numbers and numbers[0] and (power > 0 or following.constant(args[1]) is not None):
         if tag is None:
             return Scaled(numbers[0] ** power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
         return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * numbers[0] ** power)
     if not isinstance(tag, _Scores):
-        return tag if isinstance(tag, _Weights) else tag and tag.origin and Scaled(1.0, tag.origin)
+        return (
+            tag
+            if isinstance(tag, _Weights) or (tag and table and power > 0)
+            else tag and tag.origin and Scaled(1.0, tag.origin)
+        )
     mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
     return tag if mask else _note_change(tag, "a factor that is not one number")
 
