@@ -82,7 +82,7 @@ class _Facts:
     def __init__(self, call, model):
         self.call, self.kind = call, re.sub(r"\d+", "*", call.path)
         parts = dict(model.named_modules()) if model is not None else {}
-        self.training = getattr(parts.get(call.path, model), "training", False)
+        self.training = all(getattr(part, "training", False) for part in (model, parts.get(call.path, model)))
         mask, ones = call._mask((ALL, ALL), ALL), torch.ones(call.n_q, call.n_k, dtype=torch.bool)
         allowed = ones if mask is None else mask if mask.dtype == torch.bool else mask > BLOCKED
         self.allowed = allowed.expand(*(allowed.shape[:-2] or (1, 1)), call.n_q, call.n_k).cpu()
@@ -91,7 +91,11 @@ class _Facts:
         self.columns = self.allowed.any(-2)  # (b or 1, h or 1, n_k): keys that anybody sees
         corner = call.n_k - call.n_q
         self.later = bool(self.allowed.triu(corner + 1).any())
-        self.own = bool(self.allowed.diagonal(corner, -2, -1).any())
+        self.own = bool(2 * self.allowed.diagonal(corner, -2, -1).sum() > self.allowed.any(-1).sum())
+        self.made = False  # weights by something else than one softmax over the keys
+        if {"weights", "masked"} <= {*call.kept} and not call.dropout:
+            off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
+            self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k); of a fused call computed from what went in."""
@@ -119,8 +123,9 @@ def _alone(fact):
     if call.dropout and not fact.training:
         measured = f"dropout {call.dropout:g} outside training"
         yield _place([call], "determinism", "wrong", measured, "dropout_p=self.p if self.training else 0.0")
-    if "softmax over the queries" in call.notes:
-        yield _place([call], "row sums", "wrong", "the softmax went over the queries", "softmax(dim=-1)")
+    for note in call.notes:
+        if note.startswith("softmax over"):
+            yield _place([call], "row sums", "wrong", note.replace("over", "went over", 1), "softmax(dim=-1)")
     if dead.any():
         rows = int(dead.any((0, 1)).sum())
         measured = f"{rows} queries may attend to nothing"
@@ -140,20 +145,26 @@ def _against_siblings(group):
             verdict = "wrong" if copies.count(0) >= MANY - 1 else "beware"
             measured = f"{n} of {call.h} heads have the scores of another"
             yield _place([call], "heads differ", verdict, measured, "how heads are split")
-    hidden = [str(fact.columns.any(1).expand(fact.call.b, -1).tolist()) for fact in group]
-    for probe, values, words in (
-        ("causality", [fact.later for fact in group], "later keys"),
-        ("allowed keys", [fact.own for fact in group], "its own key"),
-        ("padding", hidden, ""),
+    columns, named = [fact.columns.any(1).expand(fact.call.b, -1) for fact in group], set()
+    for probe, values, yes, no in (
+        ("row sums", [fact.made for fact in group], "its weights are no softmax of its scores", "its weights are one"),
+        ("causality", [fact.later for fact in group], "sees later keys", "does not see later keys"),
+        ("allowed keys", [fact.own for fact in group], "sees its own key", "does not see its own key"),
+        ("padding", [str(x.tolist()) for x in columns], "hides other keys", ""),
     ):
         usual, count = Counter(values).most_common(1)[0]
         odd = [i for i, value in enumerate(values) if value != usual]
-        if odd and len(odd) == 1 and count >= MANY - 1:
-            call, sees = calls[odd[0]], values[odd[0]]
-            measured = f"{'sees' if sees else 'does not see'} {words}" if words else "hides other keys"
-            yield _place([call], probe, "wrong", f"{measured}, unlike {count} others", "what this layer is given")
+        if probe == "padding" and odd:  # which is of one sequence, and not what follows from the above
+            apart = columns[odd[0]] != columns[values.index(usual)]
+            odd = [] if set(odd) <= named else odd
+            probe = "allowed keys" if bool((apart == apart[:1]).all()) else probe
+        named |= {*odd} if probe == "allowed keys" else set()
+        if len(odd) == 1 and count >= MANY - 1:
+            measured = f"{yes if values[odd[0]] else no}, unlike {count} others"
+            look_at = "what is done to its weights" if probe == "row sums" else "what this layer is given"
+            yield _place([calls[odd[0]]], probe, "wrong", measured, look_at)
         elif odd:
-            measured = f"{len(odd)} of {len(group)} differ in whether they see {words or 'the same keys'}"
+            measured = f"{len(odd)} of {len(group)} differ: {yes}, or not"
             yield _place([calls[i] for i in odd], probe, "could not tell", measured, "whether that is meant")
 
 
@@ -180,7 +191,7 @@ def _scales(facts, config):
 
     kinds: dict[str, list[tuple[Call, str]]] = {}
     for fact in facts:
-        if not any(note.startswith("scores changed") for note in fact.call.notes):
+        if not any(note.startswith("scores changed") and "tanh" not in note for note in fact.call.notes):
             kinds.setdefault(fact.kind, []).append((fact.call, words(fact.call)))
     for group in kinds.values():
         (usual, count), *others = Counter(word for _, word in group).most_common()
@@ -197,33 +208,37 @@ def _scales(facts, config):
 
 def _paddings(facts, real, config):
     """Padding that real tokens look at, by what the caller says is real."""
-    kinds: dict[str, list[tuple[Call, float]]] = {}
+    kinds: dict[str, list[tuple[Call, float, bool]]] = {}
     hide = set()  # kinds of layers in which padding is hidden from all
     begun = set()  # modules that have read as many keys as the caller speaks of: what they read later is a cache
     for fact in facts:
         call, mine = fact.call, real
         if isinstance(real, Mapping):
             mine = next((mask for path, mask in real.items() if fits(path, call.path)), None)
-        if mine is None or mine.shape[0] != call.b or mine.shape[1] > call.n_k:
+        across = any(note.startswith("softmax over") for note in call.notes)  # which is told already
+        if across or mine is None or mine.shape[0] != call.b or mine.shape[1] > call.n_k:
             continue
         begun |= {call.path} if mine.shape[1] == call.n_k else set()
         if call.path in begun:
             mine = torch.nn.functional.pad(mine.bool().cpu(), (0, call.n_k - mine.shape[1]), value=True)
-            taken = (fact.weights() * ~mine[:, None, None]).sum(-1).amax(1)  # by padding, (b, n_q)
-            taken = taken * mine if call.n_q == call.n_k else taken
-            kinds.setdefault(fact.kind, []).append((call, float(taken.amax())))
-            if not (fact.columns.any(1) & ~mine).any():
+            taken = (fact.weights() * ~mine[:, None, None]).sum(-1) * fact.allowed.any(-1)
+            taken = taken.amax(1)  # by padding, (b, n_q)
+            taken, hides = taken * mine if call.n_q == call.n_k else taken, not (fact.columns.any(1) & ~mine).any()
+            kinds.setdefault(fact.kind, []).append((call, float(taken.amax()), hides))
+            if hides:
                 hide.add(fact.kind)
     shown_in = {kind: [pair for pair in group if pair[1] >= HIDDEN] for kind, group in kinds.items()}
     read = {kind for kind, shown in shown_in.items() if shown or kind in hide}
     alone = len(read) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide)  # one input of this length
     for kind, group in kinds.items():
         if shown := shown_in[kind]:
-            measured = f"padded keys take up to {max(taken for _, taken in shown):.2f} of a real token's weight"
+            measured = f"padded keys take up to {max(taken for _, taken, _ in shown):.2f} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"
+            if all(hides for *_, hides in shown):
+                measured, look_at = f"{measured}, though a mask hides them", "what is done to the weights after it"
             if len(shown) == len(group) and not alone and not isinstance(real, Mapping):
                 verdict, look_at = "could not tell", "whose padding real= is: give {path: mask}"
-            yield _place([call for call, _ in shown], "padding", verdict, measured, look_at)
+            yield _place([call for call, *_ in shown], "padding", verdict, measured, look_at)
 
 
 def _handed_back(facts, maps):
