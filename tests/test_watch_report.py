@@ -363,7 +363,7 @@ def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
 
 
 def test_keys_hidden_from_all_sequences_are_no_padding():
-    hides = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, torch.arange(N) > 0)  # noqa: E731
+    hides = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, torch.arange(N)[None] > 0)  # noqa: E731
     assert verdicts(report(calls_of(scaled(None), hides, scaled(None), scaled(None)))) == [("wrong", "allowed keys")]
 
 
@@ -371,5 +371,6 @@ def test_the_parts_of_a_configuration_declare_their_scale():
     inner = type("Config", (), {})()
     inner.query_pre_attn_scalar = 64
     seen = calls_of(*[scaled(1 / 8)] * 3)
-    seen.model.config.text_config = inner
+    seen.model.config.encoder = type("Config", (), {})()
+    seen.model.config.encoder.text_config = inner
     assert not report(seen)

@@ -129,7 +129,7 @@ def _four_axes(tensors, module):
 
     def four(name, x):
         own = x.shape[:-2]
-        if name == "mask" and x.dim() in (1, 2, 4):
+        if name == "mask" and x.dim() in (2, 4):
             x = x.expand(*(1,) * (4 - x.dim()), *x.shape)
         elif own.numel() == lead.numel() or not len(own) == len(lead) == 2:  # else groups share its heads
             x = x.expand(*lead, *x.shape[-2:]).reshape(*both, *x.shape[-2:])
