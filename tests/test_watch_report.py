@@ -339,6 +339,17 @@ def test_a_call_that_hides_the_padding_of_another_input_reads_that_one():
     assert not report(seen, real={"parts": target, "parts.layers": source})
 
 
+@pytest.mark.parametrize("change", [lambda x: x.flip(0), lambda x: x.roll(1, 1), lambda x: ~x])
+def test_a_mask_that_hides_real_tokens_in_all_layers_is_wrong(change):
+    """That of another sequence, shifted, or inverted, in a causal model: no real token sees padding."""
+    real = torch.ones(2, N).bool()
+    real[1, N // 2 :] = False
+    hidden = torch.ones(N, N).bool().tril() & change(real)[:, None, None]
+    layer = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, hidden)  # noqa: E731
+    said = report(calls_of(*[layer] * 3), real=real)
+    assert ("wrong", "padding") in verdicts(said) and "real tokens are hidden from all" in repr(said)
+
+
 @pytest.mark.parametrize(
     "real, words",
     [

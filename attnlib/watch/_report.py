@@ -116,7 +116,7 @@ class _Facts:
         self.columns = asked.any(-2)  # (b or 1, h or 1, n_k): keys that anybody sees
         corner = call.n_k - call.n_q
         self.later = bool(asked.triu(corner + 1).any())
-        self.own = bool(2 * asked.diagonal(corner, -2, -1).sum() > asked.any(-1).sum())
+        self.own = bool(2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum())
         self.made = False  # weights by something else than one softmax over the keys
         if {"weights", "masked"} <= {*call.kept} and not call.dropout:
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
@@ -246,6 +246,7 @@ def _paddings(facts, masks, config):
     """Padding that real tokens look at, by what the caller says is real."""
     kinds: dict[str, list[tuple[Call, float, bool]]] = {}
     hide = set()  # kinds of layers in which padding is hidden from all
+    lost = []  # calls that hide real tokens from all, though a token sees itself
     begun = set()  # modules that have read as many keys as the caller speaks of: what they read later is a cache
     for fact in facts:
         call, mine, seen = fact.call, fact.real, fact.allowed.any(-2).any(1)
@@ -263,8 +264,14 @@ def _paddings(facts, masks, config):
             kinds.setdefault(fact.kind, []).append((call, float(taken.amax()), hides))
             if hides:
                 hide.add(fact.kind)
+            if call.n_q == call.n_k and fact.own and (mine & ~seen).any():
+                lost.append(call)
     shown_in = {kind: [pair for pair in group if pair[1] >= HIDDEN] for kind, group in kinds.items()}
     read = {kind for kind, shown in shown_in.items() if shown or kind in hide}
+    if lost and not hide:  # else they may read another input
+        yield _place(
+            lost, "padding", "wrong", "real tokens are hidden from all", "whose mask this is, and its polarity"
+        )
     alone = len(read) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide)  # one input of this length
     for kind, group in kinds.items():
         if shown := shown_in[kind]:
