@@ -117,8 +117,8 @@ class _Facts:
         corner = call.n_k - call.n_q
         self.later = bool(asked.triu(corner + 1).any())
         self.own = bool(2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum())
-        self.made = False  # weights by something else than one softmax over the keys
-        if {"weights", "masked"} <= {*call.kept} and not call.dropout:
+        self.made = False  # weights by something else than one softmax over the keys; a sink is a design
+        if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
             self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
 
