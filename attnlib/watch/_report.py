@@ -110,17 +110,19 @@ class _Facts:
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         self.finite = bool(call.kept["output"].isfinite().all(-1).cpu()[rows].all())
         self.real = next((x.bool() for path, x in masks.items() if fits(path, call.path)), None)
-        asked = self.allowed  # by queries that are no padding
-        if self.real is not None and self.real.shape == (call.b, call.n_q) and call.n_q == call.n_k:
-            asked = asked & self.real[:, None, :, None]
-        self.columns = asked.any(-2)  # (b or 1, h or 1, n_k): keys that anybody sees
-        corner = call.n_k - call.n_q
-        self.later = bool(asked.triu(corner + 1).any())
-        self.own = bool(2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum())
-        self.made = False  # weights by something else than one softmax over the keys
-        if {"weights", "masked"} <= {*call.kept} and not call.dropout:
+        told = self.real is not None and self.real.shape == (call.b, call.n_q) and call.n_q == call.n_k
+        self.asks = self.real if told else torch.ones(call.b, call.n_q).bool()  # queries that are no padding
+        _, self.own, self.columns = self.among(self.asks)
+        self.made = False  # weights by something else than one softmax over the keys; a sink is a design
+        if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
             self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
+
+    def among(self, queries):
+        """Return whether these, (b, n_q), see later keys, and mostly their own; and which keys any of them sees."""
+        asked, corner = self.allowed & queries[:, None, :, None], self.call.n_k - self.call.n_q
+        own = 2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum()
+        return bool(asked.triu(corner + 1).any()), bool(own), asked.any(-2)
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k); of a fused call computed from what went in."""
@@ -171,11 +173,14 @@ def _against_siblings(group):
             verdict = "wrong" if copies.count(0) >= MANY - 1 else "beware"
             measured = f"{n} of {call.h} heads have the scores of another"
             yield _place([call], "heads differ", verdict, measured, "how heads are split")
-    columns, named = [fact.columns.any(1).expand(fact.call.b, -1) for fact in group], set()
+    # Queries that see nothing in one of the layers may be padding, which each layer treats as it likes.
+    live = torch.stack([fact.asks & fact.allowed.any(-1).any(1) for fact in group]).all(0)
+    later, own, columns = zip(*(fact.among(live) for fact in group), strict=True)
+    columns, named = [x.any(1) for x in columns], set()
     for probe, values, yes, no in (
         ("row sums", [fact.made for fact in group], "its weights are no softmax of its scores", "its weights are one"),
-        ("causality", [fact.later for fact in group], "sees later keys", "does not see later keys"),
-        ("allowed keys", [fact.own for fact in group], "sees its own key", "does not see its own key"),
+        ("causality", later, "sees later keys", "does not see later keys"),
+        ("allowed keys", own, "sees its own key", "does not see its own key"),
         ("padding", [str(x.tolist()) for x in columns], "hides other keys", ""),
     ):
         usual, count = Counter(values).most_common(1)[0]

@@ -71,10 +71,14 @@ class Follower:
             tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
         elif bare in following.SCALES and len(args) > 1:
             # A table of numbers leaves the factor what it is, a parameter or a norm does not.
-            table = len(tagged) == 1 and not any(isinstance(x, torch.nn.Parameter) for x in args[:2])
+            features = [other for other, _ in tagged if not isinstance(other, Scaled) or other != Scaled(1.0)]
+            table = len(features) < 2 and not any(isinstance(x, torch.nn.Parameter) for x in args[:2])
+            tag = features[0] if table and features else tag
             tag = _scaled_by(tag, args, following.SCALES[bare], table)
         elif bare == "exp" and isinstance(tag, _Scores):
             tag = _Weights(tag, first.detach(), -1)
+        elif bare in ("cos", "sin"):
+            tag = None  # positions times frequencies are a product, too
         elif isinstance(tag, _Scores) and new:
             if bare not in _ADDS or ("sub" in bare and args[0] is not most):
                 tag = _note_change(tag, bare)
