@@ -254,7 +254,7 @@ def followed(*layers):
 
 def rotated(x):
     """As rotary positions do it."""
-    angle = torch.arange(x.shape[-2])[:, None] / 10.0 ** torch.arange(x.shape[-1] // 2)
+    angle = torch.arange(x.shape[-2])[:, None].float() @ (0.1 ** torch.arange(x.shape[-1] // 2))[None]
     a, b = x.chunk(2, -1)
     return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
