@@ -122,7 +122,6 @@ attncourse/training/decoder.py trained
 attncourse/training/neighbours.py measured trained
 attncourse/training/previous_letter.py trained
 attncourse/writer/__init__.py measured recorded stored
-attnlib/diagnose/__init__.py _declared
 attnlib/diagnose/_asking.py _asked
 attnlib/diagnose/_cache.py _missed cached fed
 attnlib/diagnose/_caller.py _swapped tried

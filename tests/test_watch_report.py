@@ -238,3 +238,150 @@ def test_a_report_shows_itself_as_a_diagnosis_does_and_says_what_it_cannot_see()
     )
     assert count.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
     assert said["score scale"].verdict == "wrong" and "<table" in said._repr_html_()
+
+
+# --- what strange eyes planted
+
+
+def followed(*layers):
+    """A report on layers that make queries and keys by functions of (q, k)."""
+
+    def attend(prepare):
+        return lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(*prepare(q, k), v)
+
+    return report(calls_of(*map(attend, layers)))
+
+
+def rotated(x):
+    """As rotary positions do it."""
+    angle = torch.arange(x.shape[-2])[:, None].float() @ (0.1 ** torch.arange(x.shape[-1] // 2))[None]
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+
+
+def test_a_constant_is_followed_through_rotary_positions():
+    """Where one layer alone rotates nothing, it has the scale of the others; a scale applied twice is found."""
+    rotary, none = lambda q, k: (rotated(q * 2), rotated(k)), lambda q, k: (q * 2, k)
+    said = followed(rotary, rotary, rotary, none)
+    assert verdicts(said) == [("beware", "score scale")] and said[0].measured == "2/sqrt(d_k)"
+    twice = followed(*[lambda q, k: (rotated(q), rotated(k))] * 2, rotary)
+    assert ("wrong", "score scale") in verdicts(twice) and twice[0].where.startswith("2 ")
+
+
+def written(after=lambda w, v: w @ v, axis=-1, cap=None, scale=8**-0.5, hidden=None):
+    def attend(q, k, v, attn_mask=None):
+        scores = q @ k.mT * scale
+        scores = scores if cap is None else torch.tanh(scores / cap) * cap
+        scores = scores if hidden is None else scores.masked_fill(hidden, -1e9)
+        return after(scores.softmax(axis), v)
+
+    return attend
+
+
+@pytest.mark.parametrize("axis, words", [(1, "neither queries nor keys"), (0, "neither queries nor keys")])
+def test_a_softmax_over_heads_or_sequences_is_no_fault_of_the_padding(axis, words):
+    hidden = ~REAL[:, None, None, :].bool()
+    said = report(calls_of(*[written(axis=axis, hidden=hidden)] * 3), real=REAL)
+    assert verdicts(said) == [("wrong", "row sums")] * 3
+    assert said[0].measured == f"softmax went over {words}"
+
+
+def test_weights_that_one_layer_alone_changes_are_wrong():
+    twice = written(lambda w, v: w.softmax(-1) @ v, hidden=~REAL[:, None, None, :].bool())
+    once = written(hidden=~REAL[:, None, None, :].bool())
+    said = report(calls_of(once, twice, once, once), real=REAL)
+    assert verdicts(said) == [("wrong", "row sums"), ("wrong", "padding")] and said[0].where.startswith("1 ")
+    assert said["padding"].measured.endswith("though a mask hides them")
+    assert verdicts(report(calls_of(written(), written(lambda w, v: w / 2 @ v), written()))) == [("wrong", "row sums")]
+
+
+def test_a_scale_behind_a_cap_is_judged():
+    said = report(calls_of(written(cap=5), written(cap=5, scale=0.1), written(cap=5)))
+    assert ("wrong", "score scale") in verdicts(said) and said[0].where.startswith("1 ")
+
+
+def test_a_layer_left_in_training_drops_what_the_model_does_not():
+    dropping = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, dropout_p=0.1)  # noqa: E731
+    model = Layers(scaled(None), dropping, scaled(None)).eval()
+    model.parts["layers"][1].train()
+    with torch.no_grad(), watch(model) as seen:
+        model(torch.randn(2, N, 32))
+    assert verdicts(report(seen)) == [("wrong", "determinism")]
+
+
+def test_what_padded_queries_see_is_not_judged():
+    """Where one layer lets them see everything, and the others nothing."""
+    causal, real = torch.ones(N, N).bool().tril(), REAL.flip(1).bool()
+    strict = causal & real[:, None, None, :]
+    loose = strict | ~real[:, None, :, None]
+
+    def masked(allowed):
+        return lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, allowed)
+
+    seen = calls_of(masked(loose), masked(strict), masked(strict))
+    assert not report(seen, real=real) and not report(seen)
+
+
+def test_a_corner_without_a_call_before_it_may_be_another_input():
+    """As in translation that begins before the sentence ends: 4 words look at 6."""
+
+    def attend(q, k, v, attn_mask=None):
+        return F.pad(F.scaled_dot_product_attention(q[:, :, :4], k, v, is_causal=True), (0, 0, 0, q.shape[-2] - 4))
+
+    assert verdicts(report(calls_of(attend))) == [("could not tell", "cache")]
+
+
+def test_a_call_that_hides_the_padding_of_another_input_reads_that_one():
+    """As BART, whose decoder reads the encoder at equal lengths: {"encoder": ..., "decoder": ...} is natural."""
+    source, target = REAL.bool(), REAL.flip(0).bool()
+    reads = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, source[:, None, None])  # noqa: E731
+    seen = calls_of(reads, reads, reads)
+    assert not report(seen, real={"parts": target, "parts.layers": source})
+
+
+@pytest.mark.parametrize("change", [lambda x: x.flip(0), lambda x: x.roll(1, 1), lambda x: ~x])
+def test_a_mask_that_hides_real_tokens_in_all_layers_is_wrong(change):
+    """That of another sequence, shifted, or inverted, in a causal model: no real token sees padding."""
+    real = torch.ones(2, N).bool()
+    real[1, N // 2 :] = False
+    hidden = torch.ones(N, N).bool().tril() & change(real)[:, None, None]
+    layer = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, hidden)  # noqa: E731
+    said = report(calls_of(*[layer] * 3), real=real)
+    assert ("wrong", "padding") in verdicts(said) and "real tokens are hidden from all" in repr(said)
+
+
+@pytest.mark.parametrize(
+    "real, words",
+    [
+        (REAL[:1], "fits no call"),
+        ({"misspelt": REAL}, "'misspelt' fits no call"),
+        ((1.0 - REAL) * -1e9, "must be True or 1 at tokens"),
+    ],
+)
+def test_a_mask_that_no_call_can_mean_raises(real, words):
+    with pytest.raises(ValueError, match=words):
+        report(calls_of(scaled(None)), real=real)
+
+
+def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
+    with watch(model := Layers(scaled(None)), most=0) as seen:
+        model(torch.randn(2, N, 32))
+    with pytest.raises(LookupError, match="a call that was kept, got 1 without"):
+        report(seen)
+    seen = calls_of(scaled(None))
+    maps = torch.stack([torch.tensor(seen[0].trace(b).weights) for b in range(2)]).float()
+    assert not report(seen, real=torch.ones(2, N).tolist(), maps=maps)
+
+
+def test_keys_hidden_from_all_sequences_are_no_padding():
+    hides = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, torch.arange(N)[None] > 0)  # noqa: E731
+    assert verdicts(report(calls_of(scaled(None), hides, scaled(None), scaled(None)))) == [("wrong", "allowed keys")]
+
+
+def test_the_parts_of_a_configuration_declare_their_scale():
+    inner = type("Config", (), {})()
+    inner.query_pre_attn_scalar = 64
+    seen = calls_of(*[scaled(1 / 8)] * 3)
+    seen.model.config.encoder = type("Config", (), {})()
+    seen.model.config.encoder.text_config = inner
+    assert not report(seen)

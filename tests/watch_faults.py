@@ -183,7 +183,7 @@ def _upper_left(q, k, v, o):
     return (q, k, v, o | {"attn_mask": None, "is_causal": True}) if q.shape[-2] < k.shape[-2] else (q, k, v, o)
 
 
-MASK = {"causality", "padding", "allowed keys", "fully masked row", "float16"}
+MASK = {"causality", "padding", "allowed keys", "fully masked row", "float16", "large inputs"}
 # What is planted: the change, in which calls (None: all), the probes that may name it, and where it makes sense.
 FAULTS = {
     "mask dropped in one layer": (_dropped, ODD, MASK, lambda kind: kind.padded),
@@ -200,7 +200,7 @@ FAULTS = {
     ),
     "two heads alike in one layer": (_alike, ODD, {"heads differ"}, lambda kind: True),
     "overflow in one layer": (
-        lambda q, k, v, o: (torch.full_like(q, torch.inf), k, v, o), ODD, {"float16"}, lambda kind: True
+        lambda q, k, v, o: (torch.full_like(q, torch.inf), k, v, o), ODD, {"large inputs"}, lambda kind: True
     ),
     "upper left mask behind a cache": (_upper_left, None, {"cache"}, lambda kind: kind.chunks),
     "maps are a mean over heads": (None, None, {"maps"}, lambda kind: True),
@@ -254,7 +254,7 @@ def judge(model, fault):
     named = [place for place in found if place.verdict in ("wrong", "beware")]
     right = [place for place in named if place.probe in probes and (at is None or place.where.startswith(f"{at} "))]
     false = [place for place in named if place not in right and place.verdict == "wrong"]
-    if false and not {place.probe for place in false} <= {"float16", *probes}:
+    if false and not {place.probe for place in false} <= {"large inputs", *probes}:
         return f"{false[0].probe} at {false[0].where}"
     return "found" if right else "missed"
 

@@ -99,7 +99,8 @@ def diagnose(
     embed_dim = validation.positive_int(embed_dim, "embed_dim")
     num_heads = validation.positive_int(num_heads, "num_heads")
     _must_be_ready(module)
-    declared = _declared(causal, positions, blocked, batch_first, scale)
+    declared = _Declared(causal, positions, blocked, batch_first, scale)
+    _must_be_said_well(declared)
     if call is not None and not callable(call):
         raise TypeError(
             f"call must be a function, got {type(call).__name__}. "
@@ -142,35 +143,24 @@ def _must_be_ready(module):
         )
 
 
-def _declared(causal, positions, blocked, batch_first, scale):
-    """Return what the author says; "no" would count as true, so only True, False and None are taken."""
-    for name, said in (
-        ("causal", causal),
-        ("positions", positions),
-        ("blocked", blocked),
-        ("batch_first", batch_first),
-    ):
-        if not isinstance(said, bool | None) or (said is None and name == "positions"):
+def _must_be_said_well(declared):
+    """Raise for what is no True, False or None: "no" would count as true; and for a scale that is none."""
+    for name, said in declared._asdict().items():
+        if name != "scale" and (not isinstance(said, bool | None) or (said is None and name == "positions")):
             expected = "True or False" + (", or None where it is not said" if name != "positions" else "")
             raise TypeError(f"{name} must be {expected}, got {said!r}. Fix: {name}=True or {name}=False.")
-    if scale is not None:
-        if isinstance(scale, bool) or not isinstance(scale, numbers.Real):
-            raise TypeError(
-                f"scale must be a number, got {scale!r}. Fix: what the scores are multiplied by, as in scale=8**-0.5."
-            )
-        if not (math.isfinite(scale) and scale > 0):
-            raise ValueError(
-                f"scale must be a finite number above 0, got {scale}. "
-                "Fix: what the scores are multiplied by, as in scale=8**-0.5."
-            )
-    return _Declared(causal, positions, blocked, batch_first, scale)
+    scale, fix = declared.scale, "Fix: what the scores are multiplied by, as in scale=8**-0.5."
+    if isinstance(scale, bool) or not isinstance(scale, numbers.Real | None):
+        raise TypeError(f"scale must be a number, got {scale!r}. {fix}")
+    if scale is not None and not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"scale must be a finite number above 0, got {scale}. {fix}")
 
 
 def _must_attend(patient, name):
     seen = patient.watch(patient.x[:2], need=False)
     if seen.multiplies:
         return
-    alone = not (patient.reach & ~torch.eye(patient.n, dtype=torch.bool)).any()
+    alone = not (patient.reach & patient.others).any()
     # A convolution takes many a layout for its own; a network of another kind, or a mean, weighs nothing by tokens.
     weighs = seen.weighs or seen.opaque or patient.caller.own
     if alone or not weighs or patient.caller.layout is not LAYOUTS[0]:

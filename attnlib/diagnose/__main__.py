@@ -24,15 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, help="what the scores are multiplied by, if not 1/sqrt(head_dim)")
     given = parser.parse_args(arguments)
     try:
-        module = _build(given)
-        diagnosis = diagnose(
-            module,
-            embed_dim=given.embed_dim,
-            num_heads=given.num_heads,
-            causal=given.causal,
-            positions=given.positions,
-            scale=given.scale,
-        )
+        said = {name: getattr(given, name) for name in ("embed_dim", "num_heads", "causal", "positions", "scale")}
+        diagnosis = diagnose(_build(given), **said)
     except SystemExit as error:
         fix = 'Fix: keep what runs the script under if __name__ == "__main__":, and build the module without it.'
         print(f"{given.target}: the file or the class called sys.exit({error.code!r}). {fix}", file=sys.stderr)

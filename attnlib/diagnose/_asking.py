@@ -5,8 +5,8 @@ import re
 import torch
 from torch.nn.utils.parametrize import is_parametrized
 
+from ..following import tensors
 from ._attempts import Neutral
-from ._caller import tensors
 from ._forms import is_for_padding
 from ._patient import copied
 from ._verdicts import amount
@@ -82,7 +82,7 @@ def _ways(p):
         for flag in _flags(p):
             for asked in (True, False):
                 yield f"{flag}={asked}", mask, lambda m=masks, f={flag: asked}: _asked(p, m, f), usual, real
-        yield "without gradients", mask, lambda m=masks: _without_gradients(p, m), usual, real
+        yield "without gradients", mask, lambda m=masks: torch.no_grad()(p.run)(p.x, m), usual, real
         yield "in training", mask, lambda m=masks: _in_training(p, m), usual, real
     for attempt in (p.pairs, p.padding):
         if not attempt.works:
@@ -91,8 +91,7 @@ def _ways(p):
             allowing = Neutral(attempt.form, p.num_heads, p.dtype)(p.n, p.n, p.n)
             yield _UNMASKED, "", lambda: p.run(p.x), lambda m=allowing: p.run(p.x, m), everything
         if attempt.form.kind == "boolean" and attempt.form.name == "attn_mask":  # torch's: a float one is added
-            causal = everything.tril().expand(p.n, -1, -1)
-            added, boolean = (p.mask(attempt.form._replace(kind=kind), causal) for kind in ("additive", "boolean"))
+            added, boolean = (p.mask(attempt.form._replace(kind=x), p.causal_mask) for x in ("additive", "boolean"))
             yield _FLOAT, "", lambda m=added: p.run(p.x, m), lambda m=boolean: p.run(p.x, m), everything
 
 
@@ -100,8 +99,7 @@ def _settings(p, everything):
     """Yield words for a mask, the arguments that hand it in, and which outputs are not those of padding."""
     yield "", None, everything
     if p.pairs.works:
-        causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-        yield f", with {p.pairs.form.name}", p.mask(p.pairs.form, causal), everything
+        yield f", with {p.pairs.form.name}", p.mask(p.pairs.form, p.causal_mask), everything
     if p.padding.works and (is_for_padding(p.padding.form.name) or not p.pairs.works):
         real = torch.arange(p.n) < p.n - 1 - torch.arange(p.n)[:, None] % 3
         real = real.flip(1) if p.causal else real
@@ -119,11 +117,6 @@ def _flags(p):
 def _asked(p, masks, flags):
     given = {name: mask.clone() for name, mask in (masks or {}).items()} | flags
     return p.caller(p.fresh(p.module), p.x.clone(), masks=given)[0]
-
-
-def _without_gradients(p, masks):
-    with torch.no_grad():
-        return p.run(p.x, masks)
 
 
 def _in_training(p, masks):

@@ -7,8 +7,9 @@ import sys
 import torch
 
 from ..findings import CouldNotTell
+from ..following import tensors
 from ..torch_layers import KVCache
-from ._caller import OFFSETS, tensors
+from ._caller import OFFSETS
 from ._patient import copied
 from ._verdicts import amount, judge, short
 
@@ -125,8 +126,7 @@ def _chunks_too(p, start, flags, whole):
 def _all_at_once(p, x=None, flags=None):
     if not p.causal and not p.pairs.works:
         raise CouldNotTell("all at once needs a causal mask, and it takes none")
-    causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-    given = (flags or {}) if p.causal else p.mask(p.pairs.form, causal) | (flags or {})
+    given = (flags or {}) if p.causal else p.mask(p.pairs.form, p.causal_mask) | (flags or {})
     return p.caller(p.fresh(p.module), (p.x if x is None else x).clone(), masks=given or None)[0]
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..following import tensors
 from ._forms import is_mask
 from ._verdicts import describe
 
@@ -214,18 +215,6 @@ class Caller:
         """Names of the arguments that can be given by position: all before the first one that is left out."""
         names = [0, 1, 2] if 0 in arguments else [p.name for p in self.parameters if p.kind is not p.KEYWORD_ONLY]
         return list(itertools.takewhile(arguments.__contains__, names))
-
-
-def tensors(result):
-    """Yield the tensors of a tuple, list, dict or ModelOutput, in order."""
-    if isinstance(result, torch.Tensor):
-        yield result
-    elif isinstance(result, dict):
-        for x in result.values():
-            yield from tensors(x)
-    elif isinstance(result, tuple | list):
-        for x in result:
-            yield from tensors(x)
 
 
 def _output(result, like, layout=LAYOUTS[0]):

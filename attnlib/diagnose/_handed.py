@@ -3,8 +3,9 @@
 import inspect
 
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
 
-from ._caller import tensors
+from ..following import tensors
 
 
 class _Origins(TorchDispatchMode):
@@ -12,26 +13,19 @@ class _Origins(TorchDispatchMode):
 
     def __init__(self, named):
         super().__init__()
-        self._names, self._alive = {}, []  # an identity stays unique only as long as its tensor lives
-        for name, tensor in named.items():
-            self._mark(tensor, {name})
+        self._names = WeakIdKeyDictionary({tensor: {name} for name, tensor in named.items()})
 
     @classmethod
     def _should_skip_dynamo(cls):
         return False  # nothing is compiled here; True would import torch's compiler, which takes seconds
 
-    def _mark(self, tensor, names):
-        self._names[id(tensor)] = names
-        self._alive.append(tensor)
-
     def of(self, x):
-        return {name for tensor in tensors(x) for name in self._names.get(id(tensor), ())}
+        return {name for tensor in tensors(x) for name in self._names.get(tensor, ())}
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        names, result = self.of(args) | self.of(kwargs), function(*args, **kwargs)
+        names, result = self.of([args, kwargs]), function(*args, **(kwargs or {}))
         for tensor in tensors(result):
-            self._mark(tensor, names | self.of(tensor))
+            self._names[tensor] = names | self.of(tensor)
         return result
 
 

@@ -37,9 +37,10 @@ def untouched(p):
     before = [x.clone() for x in inputs]
     p.caller(p.fresh(p.module), *inputs)
     pairs = list(zip(inputs, before, strict=True))
-    causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
     for attempt in (p.padding, p.pairs):
-        for mask in (causal, ~causal) if attempt.form is not None else ():  # what is True already cannot become True
+        for mask in (
+            (p.causal_mask, ~p.causal_mask) if attempt.form is not None else ()
+        ):  # what is True already cannot become True
             masks = p.mask(attempt.form, mask)
             pairs += [(x, x.clone()) for x in masks.values()]
             p.caller(p.fresh(p.module), *[x.clone().to(p.dtype) for x in before], masks)
@@ -80,12 +81,8 @@ def large(p):
 
 
 def float16(p):
-    masks, half = None, None
-    for attempt in (p.padding, p.pairs):
-        if attempt.works:
-            causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-            masks, half = p.mask(attempt.form, causal), p.mask(attempt.form, causal, torch.float16)
-            break
+    works = next((attempt for attempt in (p.padding, p.pairs) if attempt.works), None)
+    masks, half = (works and p.mask(works.form, p.causal_mask, dtype) for dtype in (p.dtype, torch.float16))
     if masks is None and p.caller.neutral:
         raise CouldNotTell("the module insists on a mask")
     expected = p.run(p.x, masks)
@@ -126,16 +123,16 @@ def dead(p):
         if any(mask.any() and not mask.all() for mask in idle.values()):
             idle = _without_tables(p, idle, multiplied)
         # NaN passes a product with 0, a number does not: pruned weights are multiplied by 0 on purpose.
-        dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _nan)}
+        dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, torch.nan)}
         if any(mask.any() for mask in dead.values()):
             measured = _counted(p, dead, "do nothing")
             if p.caller.left_out:
                 raise CouldNotTell(f"{measured}, but nothing was handed in for {', '.join(p.caller.left_out)}")
             return "wrong", measured
         zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
-        zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
+        zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, 3)}
         idle = _rounding_gradients(gradients)
-        taken = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _add_ramp, 1e-9)}
+        taken = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, 7, 1, 1e-9)}
     if any(mask.any() for mask in zeroed.values()):
         return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
     measured = _counted(p, {}, "do nothing")
@@ -189,7 +186,7 @@ def _runs(p):
         runs.append(lambda module: p.call(module, p.x, p.x.flip(0))[0])
     for attempt in (p.pairs, p.padding):
         if attempt.form is not None:
-            masks = p.mask(attempt.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril())
+            masks = p.mask(attempt.form, p.causal_mask)
             runs.append(lambda module, masks=masks: p.run(p.x, masks, module))
     return [run for run in runs if _runs_through(run, p.module)]
 
@@ -217,8 +214,7 @@ def _idle_entries(p, name, gradient, by_slice):
     shape = p.module.get_parameter(name).shape
     idle = torch.ones(shape, dtype=torch.bool) if gradient is None else gradient == 0
     if not idle.all():
-        by_slice = by_slice and len(shape) > 1
-        axes = range(len(shape)) if by_slice else ()
+        axes = range(len(shape)) if by_slice and len(shape) > 1 else ()
         slices = [idle.movedim(axis, 0).flatten(1).all(1) for axis in axes]
         idle = torch.zeros(shape, dtype=torch.bool)
         for axis, lost in zip(axes, slices, strict=True):
@@ -238,24 +234,16 @@ def _without_tables(p, idle, multiplied):
     return idle
 
 
-def _nan(old):
-    return torch.nan
+def _matters(p, runs, name, idle, largest, keep=0, least=0.0):
+    """Whether the outputs change with entries that have no gradient, which may only be that of a saturated function.
 
-
-def _add_ramp(old):
-    return old + torch.linspace(-7, 7, old.numel(), dtype=old.dtype)
-
-
-def _other_numbers(old):
-    return torch.linspace(-3, 3, old.numel(), dtype=old.dtype)  # no random ones: later probes draw theirs
-
-
-def _matters(p, runs, name, idle, poison, least=0.0):
-    """Whether the outputs change with entries that have no gradient, which may only be that of a saturated function."""
+    In their place come numbers from -largest to largest, not random ones: later probes draw theirs. keep=1 adds them.
+    """
     if not idle.any():
         return True
     poisoned = copied(p.module)
     with torch.no_grad():
         parameter = poisoned.get_parameter(name)
-        parameter[idle] = poison(parameter[idle])
+        ramp = torch.linspace(-largest, largest, int(idle.sum()), dtype=parameter.dtype)
+        parameter[idle] = keep * parameter[idle] + ramp
     return any(p.change(run(poisoned), run(p.module)).max() > least for run in runs)

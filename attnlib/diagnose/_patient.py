@@ -350,9 +350,8 @@ class Patient:
 
     def _handed_in(self):
         named = {name: self.draw(self.n) for name in ("query", "key", "value")}
-        pairs = torch.ones(self.n, self.n, self.n, dtype=torch.bool).tril()
-        keys = pairs[:, -2:-1].repeat(1, self.n, 1)
-        for masks in ({"mask": pairs}, {"mask": keys}, {}):  # it may refuse one of pairs, or any
+        keys = self.causal_mask[:, -2:-1].repeat(1, self.n, 1)
+        for masks in ({"mask": self.causal_mask}, {"mask": keys}, {}):  # it may refuse one of pairs, or any
             try:
                 return handed_in(self.module, self._call_itself, **named, **masks)
             except Exception:
@@ -380,8 +379,7 @@ class Patient:
             reach = self.influence(self.mask(form, mask.expand(self.n, -1, -1)))
         except Exception:
             return False
-        other = ~torch.eye(self.n, dtype=torch.bool)
-        return torch.equal(reach & other, mask & other)
+        return torch.equal(reach & self.others, mask & self.others)
 
     @property
     def masks(self):
@@ -404,6 +402,16 @@ class Patient:
     def mask(self, form, mask, dtype=None):
         """Return the arguments that hand in `mask`, boolean (b, n_q, n_k), in this form."""
         return form(mask, self.num_heads, dtype or self.dtype)
+
+    @property
+    def causal_mask(self):
+        """True where a token may see another one if none sees a later one, (b, n_q, n_k)."""
+        return torch.ones(self.n, self.n, self.n, dtype=torch.bool).tril()
+
+    @property
+    def others(self):
+        """True but for a token itself, (n_q, n_k)."""
+        return ~torch.eye(self.n, dtype=torch.bool)
 
     @functools.cached_property
     def tolerance(self):
@@ -503,8 +511,7 @@ class Patient:
         if self.causal or self.caller.neutral or form is None or not self.reach.triu(1).any():
             return ""
         every = torch.ones(self.n, self.n, self.n, dtype=torch.bool)
-        other = ~torch.eye(self.n, dtype=torch.bool)
-        if not torch.equal(self.influence(self.mask(form, every)) & other, self.reach.tril() & other):
+        if not torch.equal(self.influence(self.mask(form, every)) & self.others, self.reach.tril() & self.others):
             return ""
         one, inverted = (self.run(self.x, self.mask(form, mask)) for mask in (every.tril(), ~every.tril()))
         return "read" if self.moved(one, inverted).any() else "unread"
@@ -581,8 +588,7 @@ class Patient:
         if not reads or not self.own_mask or any(_has_word(name, _MEMORY) for name in caller.roles.values()):
             return None
         if attempt.error and not attempt.accepted and self.masks_for_memory:
-            mask = torch.ones(self.n, self.n, dtype=torch.bool).tril().expand(self.n, -1, -1)
-            attempt = best_attempt(self, PAIRS, mask, self._try_pairs, self.masks_for_memory)
+            attempt = best_attempt(self, PAIRS, self.causal_mask, self._try_pairs, self.masks_for_memory)
         return attempt.form if attempt.works and attempt.form.name in self.masks_for_memory else None
 
     def turned(self, form):
@@ -606,8 +612,7 @@ class Patient:
     def _try_pairs(self, masks, mask):
         """Return how many pairs of tokens a mask of pairs forbids and still lets through, and the other way round."""
         reach = self.influence(masks)
-        other = ~torch.eye(self.n, dtype=torch.bool)
-        leaks, lost = reach & ~mask[0] & other, self.reach & mask[0] & ~reach & other
+        leaks, lost = reach & ~mask[0] & self.others, self.reach & mask[0] & ~reach & self.others
         return int(leaks.sum()), int(lost.sum())
 
     def _try_padding(self, masks, mask):

@@ -107,7 +107,7 @@ def _mixed(p):
         return None, ""
     if watches[0].convolves or watches[0].elsewhere or not p.repeats:  # values of positions, say, are weighted, too
         return None, ""
-    mixed = reach & ~torch.eye(p.n, dtype=torch.bool)
+    mixed = reach & p.others
     others = int(mixed.sum())
     if _shifts(mixed):
         p.convolves = True
@@ -195,7 +195,7 @@ def _is_idle(p, name, key, x):
 
 
 def _causality(p):
-    others = p.reach & ~torch.eye(p.n, dtype=torch.bool)
+    others = p.reach & p.others
     if others[:-1].any(1).all() and not others.tril().any():
         return "wrong", "every token sees later ones only: the mask is turned round"
     if p.causal:
@@ -284,8 +284,7 @@ def _leaks_beside_another_mask(p):
     """Hand in both masks at once: return how many real outputs move with padding at the front."""
     if p.causal or not (p.pairs.works and p.padding.works) or p.pairs.form.name == p.padding.form.name:
         return 0
-    pairs = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-    return _leaks_at_the_front(p, p.padding, p.mask(p.pairs.form, pairs))
+    return _leaks_at_the_front(p, p.padding, p.mask(p.pairs.form, p.causal_mask))
 
 
 def _leaks_at_the_front(p, attempt, beside=None):
@@ -296,9 +295,8 @@ def _leaks_at_the_front(p, attempt, beside=None):
 
 
 def allowed(p):
-    others = ~torch.eye(p.n, dtype=torch.bool)
-    expected = others.tril() if p.causal else others
-    seen, lost = p.reach & others, int((expected & ~p.reach).sum())
+    expected = p.others.tril() if p.causal else p.others
+    seen, lost = p.reach & p.others, int((expected & ~p.reach).sum())
     if not seen.any():
         return "wrong", "every token sees itself only"
     if nan := int(p.output.isnan().any(-1).any(0).sum()):
@@ -318,10 +316,8 @@ def allowed(p):
     for attempt in p.masked:
         if attempt.form is not None and attempt.lost and not attempt.for_all:
             return "wrong", f"{attempt.lost} pairs that the mask allows do not reach each other ({attempt.form})"
-    if p.pairs.works and not p.causal:
-        allowing = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-        if _hides_itself(p, p.mask(p.pairs.form, allowing)):
-            return "wrong", f"the mask allows each token itself, and no token has any weight there ({p.pairs.form})"
+    if p.pairs.works and not p.causal and _hides_itself(p, p.mask(p.pairs.form, p.causal_mask)):
+        return "wrong", f"the mask allows each token itself, and no token has any weight there ({p.pairs.form})"
     return "ok", "every token that is allowed moves the output"
 
 
@@ -360,8 +356,7 @@ def _polarity_of(p, form):
 
 def _adds_a_boolean(p, form):
     """Whether a boolean mask in the place of one that is added changes the outputs, and forbids nothing."""
-    mask = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
-    masks = p.mask(form._replace(kind="boolean"), mask)
+    masks = p.mask(form._replace(kind="boolean"), p.causal_mask)
     try:
         changes = p.moved(p.run(p.x, masks), p.output).any()
         return bool(changes) and torch.equal(p.influence(masks), p.reach)

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from .. import following
 
 PARAMETER, FEATURES, SCORES, WEIGHTS = range(4)
 
-_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
-_SOFTMAX = {"_softmax", "_safe_softmax"}
 _NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm", "rms_norm"}
 _WHOLE = {"t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "squeeze", "clone", "detach"}
 _RANDOM = {"native_dropout", "bernoulli", "bernoulli_"}
 
-_SINK = "the softmax saw more columns than there are keys, as with a sink"
 _PLUS_ONE = "exp and a division of its own, as in softmax plus one"
 _DIFFERENCE = "one map is taken from another, as in differential attention"
 
@@ -87,53 +87,50 @@ class Watch(TorchDispatchMode):
         self.uses, self.multiplied = [], set()
         self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
         self.weighs = self.drops_scores = self.opaque = self.normalises = False
-        self._alive = []  # an identity stays unique only as long as its tensor lives
-        self._tags = {}
+        self._tags = WeakIdKeyDictionary()
         for name, parameter in module.named_parameters():
-            self._mark(parameter, _Tag(PARAMETER, name=name))
+            self._tags[parameter] = _Tag(PARAMETER, name=name)
 
     @classmethod
     def _should_skip_dynamo(cls):
         return False  # nothing is compiled here; True would import torch's compiler, which takes seconds
 
     def start(self, x):
-        self._mark(x, _Tag(FEATURES))
-
-    def _mark(self, tensor, tag):
-        self._tags[id(tensor)] = tag
-        self._alive.append(tensor)
+        self._tags[x] = _Tag(FEATURES)
 
     def _tag(self, x):
-        return self._tags.get(id(x)) if isinstance(x, torch.Tensor) else None
+        return self._tags.get(x) if isinstance(x, torch.Tensor) else None
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = function._schema.name.removeprefix("aten::")
+        bare = name.strip("_")
         # A tag says which stage of attention a tensor is: those that go in, and the operation, decide on the result.
-        if name in _PRODUCTS:
-            args = self._leave_alone(name, args) if self.alone else args
-            tag = self._product(name, args, kwargs)
+        if name in following.PRODUCTS:
+            at, *_ = following.PRODUCTS[name]
+            args = self._leave_alone(at, [*args]) if self.alone else args
+            tag = self._product(*args[at : at + 2], kwargs.get("alpha", 1))
         elif name == "convolution":
             self.convolves |= self._tag(args[0]) is not None and any(size > 1 for size in args[1].shape[2:])
             self._projected |= self._tag(args[0]) is not None
             tag = self._convolved(self._tag(args[0]))
         else:
-            tag = self._elementwise(name, args)
+            tag = self._elementwise(name, bare, args)
         result = function(*args, **kwargs)
         self.dropout |= name in _RANDOM
         self.drops_scores |= name in _RANDOM and tag is not None and tag.stage == SCORES
         self.opaque |= "::" in name  # what stands before the name of an operation of torch is removed
-        self.weighs |= name.rstrip("_") in (*_SOFTMAX, "exp") and tag is not None and tag.stage > PARAMETER
-        for tensor in result if isinstance(result, tuple | list) else (result,):
-            if self.sizes and isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel():
+        self.weighs |= bare in {*following.SOFTMAX, "exp"} and tag is not None and tag.stage > PARAMETER
+        for tensor in following.tensors(result):
+            if self.sizes and tensor.is_floating_point() and tensor.numel():
                 self.largest = max(self.largest, float(tensor.detach().abs().nan_to_num(0, 0).max()))
-            if tag is not None and isinstance(tensor, torch.Tensor):
+            if tag is not None:
                 self.single |= tag.stage > PARAMETER and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
-                self._mark(tensor, tag)
+                self._tags[tensor] = tag
         return result
 
-    def _elementwise(self, name, args):
-        tensors = [x for x in _flat(args) if self._tag(x)]
+    def _elementwise(self, name, bare, args):
+        tensors = [x for x in following.tensors(args) if x in self._tags]
         if not tensors:
             return None
         # Of scores plus a mask, or weights times a gate, the stage that is further on counts.
@@ -142,22 +139,23 @@ class Watch(TorchDispatchMode):
         if tag.stage == PARAMETER:
             return tag if name in _WHOLE else tag._replace(name=None)
         if tag.stage == WEIGHTS:
-            return self._reweighted(name.rstrip("_"), tag, [self._tag(x) for x in tensors])
-        if name in _SOFTMAX and (tag.stage == SCORES or self._over_pairs(args[0], args[1])):
+            return self._reweighted(bare, tag, [self._tag(x) for x in tensors])
+        if bare in following.SOFTMAX and (tag.stage == SCORES or self._over_pairs(args[0], args[1])):
             self.normalises = True
-            sink = self.n_k < args[0].shape[args[1]] < 2 * self.n_k
-            return tag._replace(stage=WEIGHTS, softmax=True, less=_SINK if sink else "")
-        if name in ("exp", "exp_") and tag.stage == SCORES:
+            more = args[0].shape[args[1]] - self.n_k
+            less = following.sink(more) if 0 < more < self.n_k else ""
+            return tag._replace(stage=WEIGHTS, softmax=True, less=less)
+        if bare == "exp" and tag.stage == SCORES:
             return tag._replace(stage=WEIGHTS, softmax=True, less=_PLUS_ONE)
-        if name.rstrip("_") in ("mul", "div"):
-            return self._scaled(name, *args[:2])
+        if bare in following.SCALES:
+            return self._scaled(following.SCALES[bare], *args[:2])
         if name in _NORMS:
             return tag._replace(factor=1.0, learned=True)
         return tag
 
     def _reweighted(self, name, tag, tags):
         """Weights after the softmax: gates and parameters change their sums, and so does a second map taken away."""
-        gated = name in ("mul", "div") and any(other.stage != WEIGHTS for other in tags)
+        gated = name in following.SCALES and any(other.stage != WEIGHTS for other in tags)
         gated = gated or any(other.gated or other.stage == PARAMETER for other in tags)
         subtracted = name == "sub" and sum(other.stage == WEIGHTS for other in tags) > 1
         return tag._replace(gated=gated, less=_DIFFERENCE if subtracted else tag.less)
@@ -172,21 +170,18 @@ class Watch(TorchDispatchMode):
         """Scores that are no product, as in additive attention."""
         return x.shape[axis] == self.n_k and sum(size in (self.n_q, self.n_k) for size in x.shape) >= 2
 
-    def _scaled(self, name, first, second):
+    def _scaled(self, power, first, second):
         ours, other = self._tag(first), self._tag(second)
         if (ours is None or ours.stage == PARAMETER) and other is not None and other.stage > PARAMETER:
-            if name.startswith("div"):
+            if power < 0:
                 return other._replace(learned=True)
             first, second, ours, other = second, first, other, ours
         if other is not None:
             return max(ours, other, key=lambda tag: tag.stage)._replace(learned=True)
-        constant = _constant(second)
-        if not constant:
-            return ours
-        return ours._replace(factor=ours.factor * (1 / constant if name.startswith("div") else constant))
+        constant = following.constant(second, filled=True)
+        return ours._replace(factor=ours.factor * constant**power) if constant else ours
 
-    def _product(self, name, args, kwargs):
-        a, b = (args[i] for i in _PRODUCTS[name])
+    def _product(self, a, b, alpha):
         first, second = self._tag(a), self._tag(b)
         if first is None or second is None or PARAMETER in (first.stage, second.stage):
             return self._layer(a, b, first, second)
@@ -194,7 +189,7 @@ class Watch(TorchDispatchMode):
         stages = first.stage, second.stage
         # Features times features, as large as a map, are scores; a map times features is the use of attention.
         if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
-            factor = first.factor * second.factor * kwargs.get("alpha", 1)
+            factor = first.factor * second.factor * alpha
             rms = tuple(float(x.detach().square().mean()) ** 0.5 for x in (a, b))
             tag = _Tag(SCORES, factor, first.learned or second.learned, width=a.shape[-1], rms=rms)
             return tag._replace(queries=_side(a, -2, first), keys=_side(b, -1, second))
@@ -230,45 +225,25 @@ class Watch(TorchDispatchMode):
     def _fits(self, weights):
         return weights.shape[-1] == self.n_k and weights.shape[-2] % self.n_q == 0
 
-    def _leave_alone(self, name, args):
-        args = list(args)
-        i, j = _PRODUCTS[name]
-        stages = [tag.stage if (tag := self._tag(args[k])) is not None else None for k in (i, j)]
+    def _leave_alone(self, i, args):
+        stages = [tag.stage if (tag := self._tag(x)) is not None else None for x in args[i : i + 2]]
         if FEATURES not in stages or not {SCORES, WEIGHTS} & set(stages):
             return args
-        at = i if stages[0] != FEATURES else j
+        at = i if stages[0] != FEATURES else i + 1
         # Some write V^T weights^T: there the weights come second, and turned.
         weights = args[at] if at == i else args[at].transpose(-1, -2)
         if self._fits(weights):
             eye = torch.eye(self.n_k, dtype=weights.dtype).repeat(weights.shape[-2] // self.n_q, 1)
             eye = eye if at == i else eye.T
-            self._mark(replaced := eye.expand_as(args[at]).clone(), self._tag(args[at]))
-            args[at] = replaced
-            self.uses.append(Use(weights.detach(), self._tag(args[at]), self._projected, Side(False, False, False)))
+            tag, args[at] = self._tag(args[at]), eye.expand_as(args[at]).clone()
+            self._tags[args[at]] = tag
+            self.uses.append(Use(weights.detach(), tag, self._projected, Side(False, False, False)))
         return args
 
 
 def _side(x, axis, tag):
     first = x.detach().narrow(axis, 0, 1)
     return Side(x.shape[axis] > 1 and bool((x == first).all()), tag.projected, x.requires_grad, x.detach(), axis)
-
-
-def _flat(args):
-    for x in args:
-        if isinstance(x, tuple | list):
-            yield from _flat(x)
-        else:
-            yield x
-
-
-def _constant(x):
-    """Return the number that `x` is, wherever it is one and the same number; else None."""
-    if not isinstance(x, torch.Tensor):
-        return float(x)
-    if not x.is_floating_point() or not x.numel():
-        return float(x) if x.numel() == 1 and not x.is_complex() else None
-    first = x.detach().flatten()[0]
-    return float(first) if bool((x == first).all()) else None
 
 
 @contextlib.contextmanager

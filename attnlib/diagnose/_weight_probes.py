@@ -48,13 +48,12 @@ def _are_one(sums, tolerance=1e-3):
 
 def _masks(p):
     yield None
-    pairs = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
     keys = torch.ones(p.n, p.n, p.n, dtype=torch.bool)
     keys[..., -1] = False
     for attempt in p.masked:
         if attempt.form is not None:
             form = attempt.form if attempt.works else attempt.first
-            yield p.mask(form, keys if attempt is p.padding else pairs)
+            yield p.mask(form, keys if attempt is p.padding else p.causal_mask)
             return
 
 
@@ -127,13 +126,10 @@ def _maps(uses):
     """Return the weights without those of a map that multiplies the values in parts, one after another."""
     maps = []
     for use in uses:
-        if len(use.weights) == 1 or not any(_same(use.weights, seen) for seen in maps):
+        alike = (x for x in maps if x.shape == use.weights.shape and torch.allclose(x, use.weights, 0, 1e-6))
+        if len(use.weights) == 1 or next(alike, None) is None:
             maps.append(use.weights)
     return maps
-
-
-def _same(a, b):
-    return a.shape == b.shape and bool((a - b).abs().max() < 1e-6)
 
 
 def _weights(p, *inputs):
@@ -160,20 +156,15 @@ def keys_matter(p):
     p.must_repeat()
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
-        moves = {
-            "keys": _differ(p, before, _weights(p, query, other, value))
-            if p.caller.three
-            else _differ(p, before, _weights(p, query, other, other))
-        }
+        moves = {"keys": _differ(p, before, _weights(p, query, other, value if p.caller.three else other))}
         moves["queries"] = _differ(p, before, _weights(p, other, key, value))
     else:
         # The last one of those that see most tokens stays, and what it attends to changes; then the other way round.
-        others = ~torch.eye(p.n, dtype=torch.bool)
-        i = max(range(p.n), key=lambda row: (int((p.reach & others)[row].sum()), row))
-        before, stays = _weights(p, query), ~others[i, :, None]
+        i = max(range(p.n), key=lambda row: (int((p.reach & p.others)[row].sum()), row))
+        before, stays = _weights(p, query), ~p.others[i, :, None]
         moves = {"keys": _differ(p, before[:, i], _weights(p, torch.where(stays, query, other))[:, i])}
         changed = _weights(p, torch.where(stays, other, query))
-        moves["queries"] = _differ(p, before[:, i, others[i]], changed[:, i, others[i]])
+        moves["queries"] = _differ(p, before[:, i, p.others[i]], changed[:, i, p.others[i]])
     idle = [name for name, does in moves.items() if not does]
     if idle == ["keys"] and all(use.scores.width is None for use in p.watch(query).uses):
         return "beware", "scores are made of each query alone, as in a dense Synthesizer"

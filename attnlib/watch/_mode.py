@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-from ._written import Follower, tensors_in
+from ..following import tensors
+from ._written import Follower
 from .calls import Call, fits
 
 # What modules call their number of heads: needed where heads are folded into the batch.
@@ -46,7 +47,7 @@ class Watching(TorchFunctionMode):
             else:
                 self.written.look(name, args, kwargs, result, first)
         except Exception as error:  # what cannot be followed must not stop the model
-            if "attention" in name or any(map(self.written.weigh, tensors_in(args))):
+            if "attention" in name or any(map(self.written.weigh, tensors(args))):
                 at, notes = self._where()[0], (f"could not be followed: {type(error).__name__}: {error}",)
                 self.seen.append(Call(len(self.seen), at, name, *[0] * 6, None, 0.0, torch.float32, notes=notes))
         return result

@@ -5,17 +5,19 @@ from collections import namedtuple
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from .. import following
+
 # What changes the shape of a tensor, or its type, and leaves it what it is.
 _SHAPES = {
     "view", "reshape", "transpose", "permute", "contiguous", "unsqueeze", "squeeze", "expand", "flatten", "__get__",
     "unflatten", "chunk", "split", "unbind", "to", "float", "type", "type_as", "half", "bfloat16", "clone", "repeat",
     "__getitem__", "swapaxes", "movedim", "view_as", "expand_as", "repeat_interleave", "cat", "pad", "detach",
-    "dropout", "narrow", "select", "double",
+    "dropout", "narrow", "select", "double", "view_as_complex", "view_as_real",
 }  # fmt: skip
-_SCALES = {"mul": 1, "mul_": 1, "multiply": 1, "__rmul__": 1, "div": -1, "div_": -1, "true_divide": -1, "divide": -1}
 # What adds to scores or hides keys; whatever else is done to them makes other scores of them.
 _ADDS = {"add", "sub", "masked_fill", "where", "max", "maximum", "clamp", "clamp_min", "iadd", "radd", "isub"}
-_PRODUCTS = {"matmul": (0, "input", "other"), "bmm": (0, "input", "mat2"), "baddbmm": (1, "batch1", "batch2")}
+_SUMS = {"neg", "add", "sub", "stack"}
+_PRODUCTS = {"matmul": (0, "input", "other")} | following.PRODUCTS
 # What a tensor may be: multiplied by a constant, perhaps the features of a linear layer; the product of queries and
 # keys, times `factor`; out of a softmax over `axis`, of what `masked` was, perhaps with its last axes exchanged.
 Scaled = namedtuple("Scaled", "factor origin", defaults=[""])
@@ -32,7 +34,9 @@ class Follower:
 
     def look(self, name, args, kwargs, result, first):
         """See one function: its name, what it was given, what it returned, and its first tensor as it was before."""
-        if name in _PRODUCTS:
+        if name in ("linear", "addmm"):
+            self._mark(result, "linear")
+        elif name in _PRODUCTS:
             place, *names = _PRODUCTS[name]
             a, b = (args[i] if len(args) > i else kwargs[key] for i, key in enumerate(names, place))
             lead = "ABCDEF"[: max(a.dim(), b.dim()) - 2]
@@ -40,13 +44,11 @@ class Follower:
                 letters = lead[len(lead) + 2 - a.dim() :] + "ic", lead[len(lead) + 2 - b.dim() :] + "cj", lead + "ij"
                 self._product(*letters, a, b, result, kwargs.get("alpha", 1.0))
         elif name == "einsum":
-            tensors = tensors_in(args[1:])
+            tensors = [*following.tensors(args[1:])]
             if isinstance(args[0], str) and "->" in args[0] and len(tensors) == 2:
                 equation = args[0].replace(" ", "").replace("->", ",")
                 more = "ABCDEF"[: tensors[0].dim() - len(equation.split(",")[0].replace("...", ""))]
                 self._product(*equation.replace("...", more).split(","), *tensors, result)
-        elif name in ("linear", "addmm"):
-            self._mark(result, "linear")
         else:
             self._elementwise(name, args, kwargs, result, first)
 
@@ -59,32 +61,40 @@ class Follower:
             self.tags[x] = Scaled(1.0, origin)
 
     def _elementwise(self, name, args, kwargs, result, first):
-        tagged = [(tag, x) for x in tensors_in(args) if (tag := self.tags.get(x))]
+        tagged = [(tag, x) for x in following.tensors(args) if (tag := self.tags.get(x))]
         tag, most = max(tagged, key=lambda pair: _ORDER.index(type(pair[0])), default=(None, None))
-        new = name not in _SHAPES
-        if name == "softmax" and not isinstance(tag, _Weights):
+        new, bare = name not in _SHAPES, name.strip("_")
+        if bare in following.SOFTMAX and not isinstance(tag, _Weights):
             axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
             features = isinstance(tag, Scaled) and tag.origin  # of a linear layer, as of a router: no map of pairs
             scores = tag if isinstance(tag, _Scores) else None
             tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
-        elif name in _SCALES and len(args) > 1:
-            tag = _scaled_by(tag, args, _SCALES[name])
-        elif name in ("exp", "exp_") and isinstance(tag, _Scores):
+        elif bare in following.SCALES and len(args) > 1:
+            # A table of numbers leaves the factor what it is, a parameter or a norm does not.
+            features = [other for other, _ in tagged if not isinstance(other, Scaled) or other != Scaled(1.0)]
+            table = len(features) < 2 and not any(isinstance(x, torch.nn.Parameter) for x in args[:2])
+            tag = features[0] if table and features else tag
+            tag = _scaled_by(tag, args, following.SCALES[bare], table)
+        elif bare == "exp" and isinstance(tag, _Scores):
             tag = _Weights(tag, first.detach(), -1)
+        elif bare in ("cos", "sin"):
+            tag = None  # positions times frequencies are a product, too
         elif isinstance(tag, _Scores) and new:
-            if name.strip("_") not in _ADDS or ("sub" in name and args[0] is not most):
-                tag = _note_change(tag, name)
+            if bare not in _ADDS or ("sub" in bare and args[0] is not most):
+                tag = _note_change(tag, bare)
         elif isinstance(tag, _Weights) and name == "dropout":
             p, on = args[1:3] if len(args) > 2 else (kwargs.get("p", 0.5), kwargs.get("training", True))
             tag = tag._replace(dropout=p * on)
         elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
             tag = tag._replace(notes=("made of two maps, the scores are those of one",))
         elif isinstance(tag, Scaled) and new:
-            tag = tag.origin and Scaled(1.0, tag.origin)
+            alike = [self.tags.get(x) for x in following.tensors(args)]  # a sum of two with one factor, as in rotations
+            kept = bare in _SUMS and len({getattr(other, "factor", 1.0) for other in alike}) == 1
+            tag = tag if kept else tag.origin and Scaled(1.0, tag.origin)
         if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
-        for x in tensors_in([result]) if tag else ():
+        for x in following.tensors(result) if tag else ():
             # A weight that is spread over features, as a router's, is no map of pairs any more.
             whole = most is None or not new or (x.shape[-1:] == most.shape[-1:] and x.dim() >= most.dim())
             if x.is_floating_point() and whole:
@@ -141,7 +151,7 @@ class Follower:
         if axis != -1:
             notes.append("softmax over the queries" if axis == -2 else "softmax over neither queries nor keys")
         if scores.query is not None and (more := masked.shape[-1] - n_k) > 0:
-            notes.append(f"the softmax saw {more} more column{'s' * (more > 1)}, as with a sink")
+            notes.append(following.sink(more))
             last = torch.allclose(masked.softmax(-1)[..., -n_k:].to(weights.dtype), weights)
             masked = masked[..., -n_k:] if last else masked[..., :n_k]
         if scores.query is None or (scores.query.shape[-2], scores.key.shape[-2]) != weights.shape[-2:]:
@@ -157,25 +167,23 @@ class Follower:
 
 
 def _note_change(scores, name):
-    return scores._replace(notes=(*scores.notes, f"scores changed by {name.strip('_')}"))
+    return scores._replace(notes=(*scores.notes, f"scores changed by {name}"))
 
 
-def _scaled_by(tag, args, power):
-    numbers = [c for x in args[1::-1] if (c := _constant(x)) is not None]
-    if numbers and numbers[0] and (power > 0 or _constant(args[1]) is not None):
+def _scaled_by(tag, args, power, table):
+    numbers = [c for x in args[1::-1] if (c := following.constant(x)) is not None]
+    if numbers and numbers[0] and (power > 0 or following.constant(args[1]) is not None):
         if tag is None:
             return Scaled(numbers[0] ** power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
         return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * numbers[0] ** power)
     if not isinstance(tag, _Scores):
-        return tag if isinstance(tag, _Weights) else tag and tag.origin and Scaled(1.0, tag.origin)
+        return (
+            tag
+            if isinstance(tag, _Weights) or (tag and table and power > 0)
+            else tag and tag.origin and Scaled(1.0, tag.origin)
+        )
     mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
     return tag if mask else _note_change(tag, "a factor that is not one number")
-
-
-def tensors_in(args):
-    """Return the tensors among arguments, and in their tuples and lists."""
-    inside = (y for x in args for y in (x if isinstance(x, tuple | list) else [x]))
-    return [x for x in inside if isinstance(x, torch.Tensor)]
 
 
 def _exchanges_axes(before, after):
@@ -184,9 +192,3 @@ def _exchanges_axes(before, after):
         return False
     (i, j), turned = before.stride()[-2:], (after.stride()[:-3:-1], after.shape[:-3:-1])
     return i != j and (before.stride()[-2:], before.shape[-2:]) == turned
-
-
-def _constant(x):
-    if isinstance(x, torch.Tensor) and (x.dim() or isinstance(x, torch.nn.Parameter) or x.is_meta):
-        return None
-    return float(x) if isinstance(x, torch.Tensor | int | float) else None
