@@ -20,6 +20,7 @@ from attncourse import check, letters, mine, predict
 from attncourse.lessons import model_of_your_own as ours
 from attncourse.views.typist import typist
 from attnlib import plot
+from attnlib.colours import INK
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 found = letters.load_results()
@@ -435,8 +436,8 @@ for name, height in lines.items():
     _ = ax.text(2440, height, name, va=put.get(name[0], "center"), fontsize=8)
 for seed in () if corpus.own else (0, 1, 2):
     curve = list(found[f"right {seed}"]["held"].items())[1:]
-    _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], "C0", lw=1.5)
-_ = ax.plot(list(dots), list(dots.values()), "oC0", ms=6)
+    _ = ax.plot([int(n) for n, _ in curve], [bits for _, bits in curve], color=INK)
+_ = ax.plot(list(dots), list(dots.values()), "o", ms=6, color=INK)
 _ = ax.set(xlim=(0, 3300), ylim=(1.8, 3.7), xlabel="steps", title="Bits a letter")
 
 # %% [markdown]

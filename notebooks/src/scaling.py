@@ -232,8 +232,8 @@ verdict
 # </details>
 
 # %% [markdown] tags=["predict"]
-# Is a sharp row bad? A trained head may be sharp: it knows where to look. In a fresh head chance has picked the key, and
-# training must be able to pick another. It asks: if a score were a little larger, how much would its weight move?
+# Is a sharp row bad? Not in a trained head. In a fresh one chance has picked the key, and training must be able to pick another. It
+# asks: if a score were a little larger, how much would its weight move?
 #
 # **Predict.** One key of two is 8 ahead. Raise its score by 0.1. How much does its weight grow?
 #
@@ -314,7 +314,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Divide by $d_k$
 #
-# Is dividing by $d_k$ itself better? (A divisor of scores is a *temperature*, [Hinton et al. 2015](../REFERENCES.md#hinton-2015).)
+# Is dividing by $d_k$ itself better? (A divisor is a *temperature*, [Hinton et al. 2015](../REFERENCES.md#hinton-2015).)
 # **Predict.** At $d_k = 64$, how many of ten keys stay in play?
 #
 # - **a** about 1.5
@@ -359,8 +359,8 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # ## 4 · Where does it start to matter?
 #
-# What share of the typical slope is left without the division? (*Typical*: the median over 2000 random queries of the mean over
-# keys.) **Try.** Move *keys*. Do many keys need the division sooner, or later?
+# What share of the typical slope is left without the division? (*Typical*: the median over random queries.)
+# **Try.** Move *keys*. Do many keys need the division sooner, or later?
 
 
 # %% jupyter={"source_hidden": true}
@@ -399,7 +399,7 @@ def draw_slopes(n):
 live.LiveView({"keys": choice("keys", [3, 10, 100, 1000], 10)}, draw_slopes, hint="")
 
 # %% [markdown]
-# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that chance settles no row of a fresh head. For
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is. For
 # random entries of variance 1 and ten keys, the slope without it is down to half at $d_k = 16$ and to a tenth at 64. Many keys
 # need it later: a thousand have half of theirs at about 64. Real heads have $d_k$ = 32 to 256.
 
@@ -493,9 +493,8 @@ predict.small_start(guess_third)
 # %% [markdown]
 # Head 2 does not start late, it is **stuck**: in about half of the questions chance has put more than 0.9 on a wrong letter, where no
 # slope is above 0.09. After 100 steps it still is so in 16 to 31 of 100; in the other heads in none. Head 3 starts with the very scores
-# of head 1. They differ in one thing: a step of $W_Q$ moves undivided scores 8 times as far. That helps, but not at the highest rate.
-# The division sets where a head starts and how far its steps lead. Both can be had otherwise: Gemma 4 divides by 1, after a norm of queries and keys
-# ([source](../REFERENCES.md#heads-of-models)).
+# of head 1, and a step of its $W_Q$ moves them 8 times as far. That helps, but not at the highest rate.
+# The division sets where a head starts and how far its steps lead.
 
 # %% [markdown] tags=["remember"]
 # ## Try it
