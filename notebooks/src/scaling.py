@@ -68,7 +68,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown] tags=["predict"]
-# She finds Anna both times. Now let all entries of queries and keys be independent random numbers of mean 0
+# She finds Anna both times. Let all entries of queries and keys be independent random numbers of mean 0
 # and variance 1, as in an untrained head.
 #
 # A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Each moves it by about 1, up or down. The standard deviation
@@ -492,7 +492,7 @@ predict.small_start(guess_third)
 
 # %% [markdown]
 # Head 2 does not start late, it is **stuck**: in about half of the questions chance has put more than 0.9 on a wrong letter, where no
-# slope is above 0.09. After 100 steps it still is so in 16 to 31 of 100; in the other heads in none. Head 3 starts with the very scores
+# slope is above 0.09. After 100 steps it still is so in 16 to 31 of 100; in the other heads in none. Head 3 starts with the scores
 # of head 1, and a step of its $W_Q$ moves them 8 times as far. That helps, but not at the highest rate.
 # The division sets where a head starts and how far its steps lead.
 
