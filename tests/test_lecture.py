@@ -117,7 +117,8 @@ def test_each_number_that_a_slide_shows_is_printed_in_its_section():
         chapter = chapters.setdefault(lesson, lecture.Chapter(GUIDE, find_notebook(lesson).number))
         cells = plans.section(chapter.sections, title, lesson)
         assert len(entries) <= len(plans.slide_cells(cells)), name
-        printed = " ".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        printed = " ".join(one.get("text", "") + words(one.get("data", {}).get("text/html", "")) for one in outputs)
         known = {2.718} | {float(one) for one in NUMBER.findall(printed + " ".join(cell.source for cell in cells))}
         for entry in entries:
             told = " ".join(entry.get(part, "") for part in ("asks", "shows", "says"))
