@@ -186,7 +186,7 @@ def still(item):
 
 
 def first_sentence(looks=True):
-    """Return the first sentence as SVG with an empty blank, and with flat ribbons or, before anybody has guessed, none."""
+    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing."""
     item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
     words = [word.strip() for word in item["words"]]
     return _picture(words, item["row"], "", 158) if looks else _picture(words, [0] * len(words), "", 0)
@@ -216,6 +216,7 @@ def _picture(words, row, said, deep=228):
         pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if told else ""]
     pieces.append(text(x + 12, 254, said, role="next", anchor="start"))
     pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--{"ink" if said else "next"})" stroke-width="2"/>')
-    label = html.escape(f"{' '.join(words)} {said or '...'}. {f' Ribbons show where “{words[-1]}” looks.' * any(row)}".strip())
+    shows = f" Ribbons show where “{words[-1]}” looks." * any(row)
+    label = html.escape(f"{' '.join(words)} {said or '...'}.{shows}")
     box = f'preserveAspectRatio="xMinYMax" viewBox="0 {228 - deep} {x + 104:.0f} {56 + deep}"'
     return f'<svg role="img" aria-label="{label}" {box}>{"".join(pieces)}</svg>'

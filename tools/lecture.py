@@ -231,8 +231,8 @@ def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
     about = f"{plan.title}. Guess first, then see where it looks."
     words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
-    when, foot = minutes(plan.steps[0], plan), markdown(LICENCE)
-    return Slide(f"attnlib · {plan.title}", words, first_sentence(looks=False), markdown(rest or lead), "", "title", when, foot)
+    when, foot, picture = minutes(plan.steps[0], plan), markdown(LICENCE), first_sentence(looks=False)
+    return Slide(f"attnlib · {plan.title}", words, picture, markdown(rest or lead), "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):
