@@ -399,7 +399,7 @@ def draw_slopes(n):
 live.LiveView({"keys": choice("keys", [3, 10, 100, 1000], 10)}, draw_slopes, hint="")
 
 # %% [markdown]
-# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that chance settles few rows of a fresh head. For
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that chance settles no row of a fresh head. For
 # random entries of variance 1 and ten keys, the slope without it is down to half at $d_k = 16$ and to a tenth at 64. Many keys
 # need it later: a thousand have half of theirs at about 64. Real heads have $d_k$ = 32 to 256.
 
