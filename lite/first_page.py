@@ -185,10 +185,11 @@ def still(item):
     }
 
 
-def first_sentence():
-    """Return the first sentence as SVG before anybody has guessed, with an empty blank and flat ribbons."""
+def first_sentence(looks=True):
+    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing."""
     item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
-    return _picture([word.strip() for word in item["words"]], item["row"], "", 158)
+    words = [word.strip() for word in item["words"]]
+    return _picture(words, item["row"], "", 158) if looks else _picture(words, [0] * len(words), "", 0)
 
 
 def _picture(words, row, said, deep=228):
@@ -206,7 +207,7 @@ def _picture(words, row, said, deep=228):
         return f"{shape}>{html.escape(inside)}</text>"
 
     pieces = []
-    for j, corners in outlines(centres, row, len(row) - 1, 38, deep):
+    for j, corners in outlines(centres, row, len(row) - 1, 38, deep) if any(row) else ():
         points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
         pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query"})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
@@ -215,6 +216,7 @@ def _picture(words, row, said, deep=228):
         pieces += [text(at, 254, word, role=role), text(at, 276, percent(share), 13) if told else ""]
     pieces.append(text(x + 12, 254, said, role="next", anchor="start"))
     pieces.append(f'<path d="M{x + 8:.0f} 262h90" stroke="var(--{"ink" if said else "next"})" stroke-width="2"/>')
-    label = html.escape(f"{' '.join(words)} {said or '...'}. Ribbons show where “{words[-1]}” looks.")
+    shows = f" Ribbons show where “{words[-1]}” looks." * any(row)
+    label = html.escape(f"{' '.join(words)} {said or '...'}.{shows}")
     box = f'preserveAspectRatio="xMinYMax" viewBox="0 {228 - deep} {x + 104:.0f} {56 + deep}"'
     return f'<svg role="img" aria-label="{label}" {box}>{"".join(pieces)}</svg>'

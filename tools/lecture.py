@@ -160,7 +160,7 @@ class Chapter:
 
     def remember(self):
         """Return the first sentence of what a reader is to remember, as HTML."""
-        return inline(plans.remember(self.cells))
+        return inline(TOLD["remember"].get(self.notebook.slug) or plans.remember(self.cells))
 
     def notes(self, heading):
         """Return what is said at each slide of a heading, "" for the opening."""
@@ -231,14 +231,16 @@ def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
     about = f"{plan.title}. Guess first, then see where it looks."
     words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
-    when, foot = minutes(plan.steps[0], plan), markdown(LICENCE)
-    return Slide(f"attnlib · {plan.title}", words, first_sentence(), markdown(rest or lead), "", "title", when, foot)
+    when, foot, picture = minutes(plan.steps[0], plan), markdown(LICENCE), first_sentence(looks=False)
+    return Slide(f"attnlib · {plan.title}", words, picture, markdown(rest or lead), "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     items = "".join(f"<li>{glyph(chapter.notebook.slug)}<span>{chapter.remember()}</span></li>" for chapter in chapters)
     last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
+    if more := plan.homework.partition("; where no ")[2]:
+        notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
 
@@ -246,10 +248,11 @@ def last_slide(chapters, plan, home):
 def at_home(plan, home):
     """Return what a listener can do next, and where: the plan's homework, and an address to copy."""
     own = f'<a href="{home}">your own sentence</a>' if home else f"your own sentence, in notebook {SERIES[0].number}"
+    now = plan.homework.partition("; where no ")[0]
     own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
     speaks = find_notebook("it_speaks")
     return (
-        f"**At home:** see where the same model looks in {own}. Then {plan.homework}. A check "
+        f"**At home:** see where the same model looks in {own}. Then {now}. A check "
         f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
         "through your own code."
     )
