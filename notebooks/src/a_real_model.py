@@ -450,7 +450,7 @@ labels = {"queries": tokens, "keys": tokens, "titles": titles}
 figure = plot.head_grid(maps, **labels, columns=3, width=5.9)
 for ax in figure.axes[: len(maps)]:  # row "they" and column "students" are named
     ax.yaxis.set_ticks([7], ["they"])
-    ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4])
+    ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4], va="center")
 for ax in figure.axes[3:6:2]:
     ax.set_xlabel("")
 figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
