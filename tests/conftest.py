@@ -35,6 +35,14 @@ def only_listed_tests_train(*_):
 register_optimizer_step_pre_hook(only_listed_tests_train)
 
 
+@pytest.fixture(autouse=True)
+def _torch_is_left_as_it_was():
+    """Cells of notebooks that run in this process switch gradients off, and small numbers to 0."""
+    yield
+    torch.set_grad_enabled(True)
+    torch.set_flush_denormal(False)
+
+
 def pytest_collection_finish():
     """What is imported by now stays: the garbage collector need not go through all of torch again and again."""
     gc.collect()

@@ -220,12 +220,6 @@ def test_short_texts_are_used_up_and_the_whole_is_not(recorded):
         )  # of the whole, none is worse at the end
 
 
-@pytest.fixture(autouse=True)
-def _small_numbers_stay():
-    yield
-    torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
-
-
 ALPHABETS = {  # each letter of ours as another: of two bytes, or of three with no blank; and as short as may be
     "Greek": {i: chr(0x370 + i) if chr(i).isalpha() else chr(i) for i in range(128)},
     "Chinese": {i: chr(0x4E00 + i) for i in range(128)},

@@ -699,7 +699,7 @@ def test_the_command_prints_and_writes(tmp_path):
 
 
 def test_what_cannot_be_reported_says_why(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: unpack"):
+    with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: name"):
         report.make_report(tmp_path)
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(OSError, match=r"runs on Linux only, here is win32.+ Fix: .+ container"):

@@ -132,7 +132,7 @@ def shown_options(cells):
     return {
         guess[1]: {letter: " ".join(words.split()) for letter, words in OPTION.findall(above["source"])}
         for above, cell in pairwise(cells)
-        if (guess := re.match(r"(guess_\w+)\s*=", cell["source"]))
+        if (guess := re.match(r"(guess_\w+)\s*=", cell["source"])) and OPTION.search(above["source"])
     }
 
 
