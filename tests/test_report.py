@@ -479,6 +479,7 @@ def test_a_list_of_the_class_says_whose_a_file_is(tmp_path):
         "annalo/02.ipynb": "Anna Lo",
         "Anna Loft_7_assignsubmission_file_/02.ipynb": "Anna Loft",
         "hw/Anna.ipynb": "hw Anna",  # which one?
+        "hw/Anna Lo Loft.ipynb": "hw Anna Lo Loft",
     }
     paths = [Path(path) for path in told]
     found = collected.owners(paths, [N["vectorized"]] * len(paths), students=students)
