@@ -274,7 +274,7 @@ in_the_plane
 
 # %% [markdown]
 # A score is the length of the query times how far the key reaches along it. Random keys reach about 1 either way, so the scores
-# spread by the query's length. The division removes the typical length, $\sqrt{d_k}$: how much longer or shorter a query is stays.
+# spread by the query's length. The division removes only the typical length, $\sqrt{d_k}$.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[scores_in_range]] · Scores that stay in range
