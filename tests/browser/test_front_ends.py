@@ -159,11 +159,11 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(ran):
 
 @on_page_of(("lab", find_notebook("scaling").name))
 def test_axe_finds_nothing_serious_in_the_outputs_of_a_notebook(ran):
-    """Live views, tables, verdicts of checks; JupyterLab drops the alternative text of an image/png, whatever it is."""
+    """Live views, tables, verdicts of checks; JupyterLab shows a figure as an image, and drops its words."""
     _, page = ran
     for what in (".attnlib-live", ".noUi-handle[aria-label]", ".jp-OutputArea-output table", "text=not tried yet"):
         assert page.locator(what).count(), what
-    ours = {"include": [[".jp-OutputArea-output"]], "exclude": [[".jp-RenderedImage > img"]]}
+    ours = {"include": [[".jp-OutputArea-output"]], "exclude": [[".jp-RenderedImage > img"], [".jp-RenderedSVG > img"]]}
     assert serious(page, context=ours) == []
 
 
