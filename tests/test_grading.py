@@ -212,6 +212,15 @@ def test_what_cannot_be_read_is_graded_as_a_notebook_without_answers(settings, f
     assert capsys.readouterr().out.count("\n") == 1
 
 
+def test_a_notebook_without_its_checks_is_still_of_the_assignment(settings, folder, tmp_path):
+    handed_in = read(folder / "source" / NAME / f"{NAME}.ipynb")
+    without_tests(handed_in)
+    path = tmp_path / "answer.ipynb"
+    path.write_text(nbformat.writes(handed_in), "utf-8")
+    settings.under_its_name(NAME, "*", paths := [str(path)])
+    assert [cell.source for cell in marked(read(paths[0]), "answer-").values()] == SOLVED
+
+
 @pytest.mark.parametrize("change", [of_make_student, without_ids])
 def test_a_notebook_without_marks_is_graded_as_one_with_them(settings, folder, change):
     handout = read(folder / "source" / NAME / f"{NAME}.ipynb")
@@ -253,8 +262,8 @@ HANDED_IN = {
 
 def test_the_page_names_the_versions_that_the_tests_run():
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
-    pins = [words for pin in groups["graders"] for words in (pin, pin.replace("==", " "))]
-    assert [pin for pin in pins if pin not in PAGE] == []
+    named = re.findall(r"\b(nbgrader|otter-grader)(?: |==)(\d[.\d]*\d)", PAGE)
+    assert {"==".join(pin) for pin in named} == set(groups["graders"])
 
 
 def points(folder):

@@ -39,7 +39,9 @@ def under_its_name(assignment, student, notebooks):
     """
     name, found = exercises(assignment)
     texts = {Path(path): text_of(path) for path in notebooks}
-    ours = [path for path, text in texts.items() if any(call in text for _, _, call in found)]
+    # A notebook is of the assignment if it has one of its checks, or a stub: a student may have deleted every check.
+    signs = {sign for stub, _, call in found for sign in (call, f'"{stub.id}"', f'"{stub.metadata.nbgrader.grade_id}"')}
+    ours = [path for path, text in texts.items() if any(sign in text for sign in signs)]
     if not ours and notebooks:
         kept = Path(notebooks[0])
         kept = kept.rename(kept.with_suffix(".unread.ipynb"))
