@@ -2,7 +2,7 @@
 # # [[it_speaks]] · It speaks
 #
 # **Question.** Does a real language model speak through the functions that you wrote, and what happens if one of them is
-# wrong? *30 minutes. It needs no torch.*
+# wrong? *30 minutes, and 35 for exercises. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[model_of_your_own]] · A model of your own
 #
-# **Question.** What does your own class write, and what must it beat? *40 minutes. Training uses torch, if it is there. All else runs
+# **Question.** What does your own class write, and what must it beat? *40 minutes, and 28 for exercises. Training uses torch, if it is there. All else runs
 # without it.*
 #
 # Your class from exercise [[MultiHeadAttention]] has been checked, but it has never written a word. Here it becomes the heart of a model

@@ -2,7 +2,7 @@
 # # [[one_token_at_a_time]] · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *30 minutes. Without torch, except for one control and two things to try.*
+# *30 minutes, and 49 for exercises. Without torch, except for one control and two things to try.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps.
 

@@ -2,7 +2,7 @@
 # # [[todays_head]] · Today's head
 #
 # **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
-# the attention modules in the `transformers` library? *40 minutes. One section uses torch, if it is there.*
+# the attention modules in the `transformers` library? *40 minutes, and 42 for exercises. One section uses torch, if it is there.*
 #
 # Move *position*; in a notebook, first run the next three cells. Each circle shows two features of a query and the same two
 # features of a key.

@@ -2,7 +2,7 @@
 # # [[train_and_look]] · Train it and look inside
 #
 # **Question.** What do heads learn when a task leaves them free to choose, and how do you find out without picking the
-# pretty picture? *45 minutes. This notebook needs torch.*
+# pretty picture? *45 minutes, and 24 for exercises. This notebook needs torch.*
 #
 # You have never read the word KRUBLEMASTIN. Somebody points at a B. Which letter follows it there?
 
