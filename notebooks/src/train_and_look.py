@@ -742,7 +742,7 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # ## 7 · One layer, by hand
 #
 # One layer can do it, too: set by hand, a head for each place is enough, and so are two heads that weigh letters like a ruler
-# (*Appendix*). Two heads that were trained did not find the ruler; two layers found one head for each step.
+# (*Appendix*). But two heads in one layer, trained, did not find the ruler. Two layers did learn the task.
 
 # %% jupyter={"source_hidden": true}
 rows = []
