@@ -134,8 +134,8 @@ MISTAKES = (
         "logarithm_moved",
         behaves_as_if="a small number is added inside the logarithm, or stands there for smaller weights",
         symptom="It avoids ln 0, and moves the logarithm of every small weight.",
-        hint="One key has the weight 0.98, 40 have 0.0005 each. What is ln 0.0005, and what does yours give?",
-        then="It is -7.60. Change the inside of the logarithm where the weight is exactly 0, and nowhere else.",
+        hint="A key has the weight 1/2000. Which logarithm does your code take of it?",
+        then="It should be -7.60. Change the inside of the logarithm where the weight is exactly 0, and nowhere else.",
         variants=(
             *(_entropy_by(lambda w, e=e: -(w * np.log(w + e)).sum(axis=-1)) for e in (1e-2, 1e-3, 1e-4, 1e-5)),
             *(_entropy_by(lambda w, e=e: -(w * np.log(np.maximum(w, e))).sum(axis=-1)) for e in (1e-2, 1e-3)),
