@@ -441,7 +441,7 @@ for name, table in tables.items():
 # L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Of the rows
 # only *they* has its label, of the columns *the*, *students* and *hard*.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
+# %% jupyter={"source_hidden": true}
 SENTENCE = SENTENCES[0]
 tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
