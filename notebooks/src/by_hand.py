@@ -3,7 +3,7 @@
 #
 # **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
 # into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? All is
-# plain Python. *30 minutes.*
+# plain Python. *30 minutes, and 23 for exercises.*
 
 # %% jupyter={"source_hidden": true}
 import math
