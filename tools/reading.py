@@ -79,7 +79,7 @@ def show(cell):
     """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
     if cell.cell_type == "markdown":
         kind = exercise if has_tag(cell, "exercise") else opening if cell.source.startswith("# ") else markdown
-        cell.html = re.sub("<table>.*?</table>", named_cells, kind(cell.source), flags=re.DOTALL)
+        cell.html = re.sub("<table>.*?</table>", name_cells, kind(cell.source), flags=re.DOTALL)
         for title in re.findall("<h2>(.*?)</h2>", cell.html):
             name = re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub("<.*?>", "", title)).lower()).strip("-")
             cell.html = cell.html.replace(f"<h2>{title}", f'<h2 id="{name}">{title}', 1)
@@ -92,7 +92,7 @@ def show(cell):
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
-def named_cells(table):
+def name_cells(table):
     """Return a table; the cells of a wide one know their columns: on a phone they stand below each other."""
     names = [re.sub("<.*?>", "", name) for name in re.findall("<th.*?>(.*?)</th>", table[0])]
     if len(names) < 4:
