@@ -183,13 +183,13 @@ def draw_maps(
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
             if side == WIDE and not bars:
-                drawing = svg.layouts(drawing, _stacked(weights, title, labels, words))
+                drawing = svg.layouts(drawing, _stack(weights, title, labels, words))
         silent = free or attn_mask is not None or len(weights) == 1
         figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
 
 
-def _stacked(weights, title, labels, words):
+def _stack(weights, title, labels, words):
     """Return a wide map as a phone has it: keys that have room for their weights, the others below."""
     queries, keys, mask = (labels[name] for name in ("queries", "keys", "attn_mask"))
     names, drawn = queries or map(str, range(len(weights))), []
