@@ -883,8 +883,3 @@ def test_scores_of_folded_heads_are_read_where_their_mask_unfolds_them():
 
     (call,) = proved(seen_in(attend, *three(), num_heads=3))
     assert (call.b, call.h, call.mask_in_words, call.notes) == (2, 3, "causal", ())
-
-
-def test_dropout_that_is_on_by_its_default_is_told_with_its_share():
-    seen = seen_in(lambda q, k, v: F.dropout(softmax_of(q, k, v), 0.25) @ v, *three(), num_heads=3)
-    assert seen[0].dropout == 0.25
