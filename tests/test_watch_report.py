@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlib.watch import report, watch
-from tests import watch_families, watch_faults
+from tests import watch_families, watch_faults, watch_strangers
 from tests.watch_faults import FAULTS, MODELS, ODD, REAL, N
 
 OWN = [name for name in MODELS if name.startswith(("own", "nn."))]
@@ -47,6 +47,26 @@ def test_families_of_transformers_are_not_accused(family):
     assert {(place.verdict, place.probe) for place in said} == (
         {("beware", "score scale")} if "T5" in family else set()
     )
+
+
+FEW = {"own decoder", "own model of patches"}
+
+
+@pytest.mark.parametrize("row", [watch_faults, watch_strangers], ids=["ours", "strangers"])
+def test_the_page_has_a_row_for_each_model_in_which_faults_were_planted(row):
+    page = watch_families.PAGE.read_text("utf-8")
+    assert all(f"\n| {name} | " in page for name in row.MODELS)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in watch_strangers.MODELS]
+)
+def test_what_strangers_planted_is_found_and_missed_as_the_page_says(name):
+    if not name.startswith("own"):
+        needs(name)
+    row = watch_strangers.row(name)
+    assert row in watch_families.PAGE.read_text("utf-8").splitlines(), "Fix: python -m tests.watch_strangers"
+    assert row.endswith("| 0 |"), "Fix: nothing may be named falsely"
 
 
 # --- what would be a false accusation

@@ -109,8 +109,8 @@ class _Facts:
         self.real = next((x.bool() for path, x in masks.items() if fits(path, call.path)), None)
         self.square = call.n_q == call.n_k
         self.across = next((note for note in call.notes if note.startswith("softmax over")), "")
-        told = self.real is not None and self.real.shape == (call.b, call.n_q) and self.square
-        self.asks = self.real if told else torch.ones(call.b, call.n_q).bool()  # queries that are no padding
+        self.told = self.real is not None and self.real.shape == (call.b, call.n_q) and self.square
+        self.asks = self.real if self.told else torch.ones(call.b, call.n_q).bool()  # queries that are no padding
         _, self.own, self.columns = self.among(self.asks)
         self.made = False  # weights by something else than one softmax over the keys; a sink is a design
         if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
@@ -175,8 +175,8 @@ def _alone(fact):
         yield [call], "determinism", "wrong", f"dropout {call.dropout:g} outside training", look_at
     if fact.across:
         yield [call], "row sums", "wrong", fact.across.replace("over", "went over", 1), "softmax(dim=-1)"
-    dead = ~allowed.any(-1)
-    for corner in {0, call.n_k - call.n_q} if call.n_q <= call.n_k else ():  # a query that is padding may see nothing
+    dead = ~allowed.any(-1) & fact.asks[:, None]  # a query that is padding may see nothing
+    for corner in {0, call.n_k - call.n_q} if call.n_q <= call.n_k and not fact.told else ():
         dead = dead & fact.columns[..., corner : corner + call.n_q]
     if rows := int(dead.any((0, 1)).sum()):
         yield [call], "fully masked row", "beware", f"{rows} queries may attend to nothing", "what hides so much"
