@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[model_of_your_own]] · A model of your own
 #
-# **Question.** What does your own class write, and what must it beat? *40 minutes. Training uses torch, if it is there. All else runs
+# **Question.** What does your own class write, and what must it beat? *40 minutes, and 28 for exercises. Training uses torch, if it is there. All else runs
 # without it.*
 #
 # Your class from exercise [[MultiHeadAttention]] has been checked, but it has never written a word. Here it becomes the heart of a model
@@ -371,8 +371,8 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 # %% [markdown]
 # ## 4 · Train
 #
-# A batch has 16 windows. Training counts the loss in nats, of 1.44 bits each. The learning rate rises for 30 steps, then falls along a cosine to a twentieth. The next cells train the first 300 of
-# 2,400 steps, which takes about ten seconds.
+# A batch has 16 windows. Adam trains (notebook [[pytorch_module]]), on a loss in nats, of 1.44 bits each. Its rate rises for 30 steps,
+# then falls along a cosine to a twentieth. The next cells train the first 300 of 2,400 steps, in about ten seconds.
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
