@@ -69,7 +69,7 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     for fact in sound:
         fact.turn = sum(other.call.path == fact.call.path for other in sound if other.call.number < fact.call.number)
     # Layers of one kind, in calls of one shape, at the same turn of each.
-    groups = _grouped(sound, lambda fact: (fact.kind, fact.call.b, fact.call.n_q, fact.call.n_k, fact.turn))
+    groups = _groups_of(sound, lambda fact: (fact.kind, fact.call.b, fact.call.n_q, fact.call.n_k, fact.turn))
     config = getattr(seen.model, "config", None)
     maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
     found += [*_not_finite(facts), *itertools.chain(*map(_alone, sound), *map(_against_siblings, groups))]
@@ -102,7 +102,7 @@ class _Facts:
         self.call, self.kind = call, re.sub(r"\d+", "*", call.path)
         parts = {} if model is None else dict(model.named_modules())
         self.training = all(getattr(part, "training", False) for part in (model, parts.get(call.path, model)))
-        self.allowed, _ = call.allowed()
+        self.allowed, _ = call.read_mask()
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         finite = call.kept["output"].isfinite().all(-1).cpu()
         self.finite, self.whole = bool(finite[rows].all()), bool(finite.all())
@@ -146,7 +146,7 @@ def _few(words, most):
     return ", ".join(words[:most]) + ", ..." * (len(words) > most)
 
 
-def _grouped(facts, key):
+def _groups_of(facts, key):
     groups = {}
     for fact in facts:
         groups.setdefault(key(fact), []).append(fact)
@@ -240,7 +240,7 @@ def _scales(facts, config):
         return next((name for scale, name in known if abs(call.scale / scale - 1) < SAME), other)
 
     plain = [f for f in facts if not re.search("scores changed by (?!tanh)", "; ".join(f.call.notes))]
-    for group in _grouped(plain, lambda fact: fact.kind):
+    for group in _groups_of(plain, lambda fact: fact.kind):
         calls = [(fact.call, words(fact.call)) for fact in group]
         (usual, count), *others = Counter(word for _, word in calls).most_common()
         odd = [call for call, word in calls if word != usual]
@@ -286,7 +286,7 @@ def _paddings(facts, masks, config):
     # Kinds that read an input of this length. What is as long as its queries makes it, what is not reads what is made.
     reads = {fact.kind: fact.square for fact in read if fact.taken >= HIDDEN or fact.kind in hide}
     one = len(reads) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide) or [*masks] != ["*"]
-    for group in _grouped(read, lambda fact: fact.kind):
+    for group in _groups_of(read, lambda fact: fact.kind):
         if shown := [fact for fact in group if fact.taken >= HIDDEN]:
             measured = f"padded keys take up to {max(fact.taken for fact in shown):.2g} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"

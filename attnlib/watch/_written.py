@@ -38,7 +38,7 @@ class Follower:
             self._mark(result, "linear")
         elif name in _PRODUCTS:
             place, *names = _PRODUCTS[name]
-            x, y = (_given(args, kwargs, i, key) for i, key in enumerate(names, place))
+            x, y = (_argument(args, kwargs, i, key) for i, key in enumerate(names, place))
             if min(x.dim(), y.dim()) > 1:
                 self._product("...ic,...cj,...ij", x, y, result, kwargs.get("alpha", 1.0))
         elif name == "einsum":
@@ -61,7 +61,7 @@ class Follower:
         tag, most = max(tagged, key=lambda pair: _ORDER.index(type(pair[0])), default=(None, None))
         new, bare = name not in _SHAPES, name.strip("_")
         if bare in following.SOFTMAX and not isinstance(tag, _Weights):
-            axis = _given(args, kwargs, 1, "dim", -1)
+            axis = _argument(args, kwargs, 1, "dim", -1)
             features = isinstance(tag, Scaled) and tag.origin  # of a linear layer, as of a router: no map of pairs
             scores = tag if isinstance(tag, _Scores) else None
             tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
@@ -81,13 +81,15 @@ class Follower:
             if bare not in _ADDS or ("sub" in bare and args[0] is not most):
                 tag = _note_change(tag, bare)
         elif isinstance(tag, _Weights) and name == "dropout":
-            tag = tag._replace(dropout=_given(args, kwargs, 1, "p", 0.5) * _given(args, kwargs, 2, "training", True))
+            tag = tag._replace(
+                dropout=_argument(args, kwargs, 1, "p", 0.5) * _argument(args, kwargs, 2, "training", True)
+            )
         elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
             tag = tag._replace(notes=("made of two maps, the scores are those of one",))
         elif isinstance(tag, Scaled) and new:
             alike = [self.tags.get(x) for x in following.tensors(args)]  # a sum of two with one factor, as in rotations
             kept = bare in _SUMS and len({getattr(other, "factor", 1.0) for other in alike}) == 1
-            tag = tag if kept else _unscaled(tag)
+            tag = tag if kept else _without_factor(tag)
         if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
@@ -163,7 +165,7 @@ class Follower:
         self.keep("written out", some, scale, dropout=tag.dropout, notes=notes)
 
 
-def _given(args, kwargs, place, name, default=None):
+def _argument(args, kwargs, place, name, default=None):
     return args[place] if len(args) > place else kwargs.get(name, default)
 
 
@@ -182,10 +184,10 @@ def _scaled_by(tag, args, power, table):
     if isinstance(tag, _Scores):
         mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # 0 and 1
         return tag if mask else _note_change(tag, "a factor that is not one number")
-    return tag if tag is None or (table and power > 0) else _unscaled(tag)
+    return tag if tag is None or (table and power > 0) else _without_factor(tag)
 
 
-def _unscaled(tag):
+def _without_factor(tag):
     return Scaled(1.0, tag.origin) if tag.origin else None
 
 

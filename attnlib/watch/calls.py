@@ -107,7 +107,7 @@ class Call:
         x = x.expand(*(x.shape[:2] if at == (ALL, ALL) else (self.b, self.h)), self.n_q, self.n_k)
         return _as_boolean(x[at][..., rows, :])
 
-    def allowed(self) -> tuple[torch.Tensor, bool]:
+    def read_mask(self) -> tuple[torch.Tensor, bool]:
         """Return who may attend, (b or 1, h or 1, n_q, n_k), and whether a bias is added, too."""
         if (mask := self._mask((ALL, ALL), ALL)) is None:
             mask = torch.ones(self.n_q, self.n_k, dtype=torch.bool)
@@ -122,7 +122,7 @@ class Call:
             return "causal" if self.n_q == self.n_k else "causal, upper left"
         if "query" not in (self.kept or {}):
             return "?"
-        allowed, bias = self.allowed()
+        allowed, bias = self.read_mask()
         return (masks.in_words(allowed.numpy()) + " + bias" * bias).removeprefix("none + ")
 
     def _row(self):
