@@ -22,7 +22,7 @@ from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
 
 # %% jupyter={"source_hidden": true}
-tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
+tags = {-1.4: ("query", QUERY), 0.44: ("key", KEY), 0.52: ("value", VALUE)}
 
 
 def box(ax, x, y, colour, full=True):
@@ -31,9 +31,9 @@ def box(ax, x, y, colour, full=True):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 2.7))
+_, ax = plot.subplots(figsize=(4.6, 2.7))
 for x, (name, colour) in tags.items():
-    _ = ax.text(x + 0.23, 0.5, name, ha="center", color=colour, size=8)
+    _ = ax.text(x, 0.5, name, ha="right" if name == "key" else "left", color=colour)
 for step, word in enumerate(("<s>", "the", "cats", "sleep")):
     _ = ax.text(-1.7, -step, word, va="center", ha="right", color="black")
     box(ax, -1.4, -step, QUERY)

@@ -170,7 +170,7 @@ for start in (0, 100, 1000):
 # key was rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
-(_, ax), distance = plot.subplots(figsize=(6.2, 2.8)), np.arange(0, 65)
+(_, ax), distance = plot.subplots(figsize=(4.6, 2.8)), np.arange(0, 65)
 for name, back, color in (("a key of ones", 0, INK), ("another key", 20, KEY)):
     score = np.cos((distance - back)[:, None] * frequencies(128)).mean(axis=-1)
     _ = ax.plot(distance, score, color=color, lw=2.4, label=name)
@@ -350,8 +350,8 @@ predict.beyond(guess_beyond)
 # %% jupyter={"source_hidden": true}
 def box(ax, x, y, words, colour, new=False):
     style = {"fc": "white", "ec": colour, "lw": 3.5 if new else 1}
-    centre = {"ha": "center", "va": "center", "fontsize": 9, "color": "black"}
-    _ = ax.text(x, y, words, bbox={"boxstyle": "round", **style}, **centre)
+    centre = {"ha": "center", "va": "center", "color": "black"}
+    _ = ax.text(x, y, words, bbox={"boxstyle": "round,pad=0.4", **style}, **centre)
 
 
 def line(ax, start, end):
@@ -376,11 +376,11 @@ def draw_lane(ax, name, place, colour):
 
 # %% jupyter={"source_hidden": true}
 STEPS = {r"$q \cdot k \,/ \sqrt{d_k}$": False, "softcap": True}
-STEPS |= {"mask with a window": True, "softmax, beside a sink": True}
-STEPS |= {"weights times values": False, "merge heads, $W_O$": False}
+STEPS |= {"mask, window": True, "softmax, sink": True}
+STEPS |= {"weights × values": False, "merge heads, $W_O$": False}
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 3.9))
+_, ax = plot.subplots(figsize=(3.9, 4.8))
 for name, place, colour in (("Q", 0.7, QUERY), ("K", 2, KEY), ("V", 3.3, VALUE)):
     draw_lane(ax, name, place, colour)
 box(ax, 2, 6.1, "x, (n, d_model)", LINE)
@@ -390,7 +390,7 @@ for at, low, right, high, to in ((0.7, 0.1, 7.3, 6.1, 6.45), (3.3, 0.5, 4.3, 2, 
 line(ax, (6, 6.1), (6, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6, height, words, LINE, new)
-title = "An attention layer of 2024 and 2025: thick frames are new since 2017"
+title = "An attention layer of 2024 and 2025:\nthick frames are new since 2017"
 _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
