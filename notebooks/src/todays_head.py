@@ -681,7 +681,7 @@ print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
 #
 # Six other texts were tried: two draws of random tokens, Alice, French, Italian and SQL. *Found* means at most 1.6 nats more than without
 # a gap. As trained, five are found at 2,000, three at 6,000 and none at 8,000. At 12,000 another base finds four and *by parts* five, at
-# 30,000 neither finds any. Another text is not always safe: at 8,000 French behind Alice costs 1.9 nats more than without a gap, Alice behind
+# 30,000 neither finds any. Another text is not always safe: at 8,000 French behind Alice costs 1.8 nats more than without a gap, Alice behind
 # French nothing.
 #
 # </details>
