@@ -774,8 +774,8 @@ if speaker:
 # %% [markdown]
 # ## 9 · A state of fixed size
 #
-# What you kept so far grows with the text, or leaves a window. Without the softmax nothing has to grow, because the bracket
-# may move, as in section 7:
+# What you kept so far grows with the text, or falls out of a window. Without the softmax nothing has to grow, because the
+# bracket may move, as in section 7:
 #
 # $$(q\,K^T)\,V = q\,(K^T V)$$
 #
@@ -850,10 +850,11 @@ def swap(x):
     return np.swapaxes(x, -1, -2)
 
 
-def drawn(d_k, times=1, shared=0.0, d_v=None, n=128):
+def drawn(d_k, times=1, shared=0.0, d_v=None, n=128, positive=False):
     draw = np.random.default_rng(17).normal
     key, value = draw(size=(16, n // times, d_k)), draw(size=(16, n, d_v or d_k))
     key = np.sqrt(1 - shared) * key + np.sqrt(shared) * draw(size=(16, 1, d_k))
+    key = np.where(key > 0, key + 1, np.exp(key)) if positive else key
     key = key / np.linalg.norm(key, axis=-1, keepdims=True)
     return key, np.tile(key, (1, times, 1)), value  # asked, written, their values
 
@@ -910,10 +911,10 @@ predict.sum_or_delta(guess_state)
 # the sum, and 84 % of those that came again. In a trained layer each token brings its own $\beta$.
 #
 # Found is not kept. The sum finds 93 % with an error of 1.41, larger than that of a reader who always says 0. In the same room a
-# window keeps 32 of the 128 tokens. It returns these exactly, and no other.
+# window keeps 32 of the 128 tokens. These it has exactly, and no other.
 #
-# Each cell is an eighth of the keys, from the oldest to the newest. **Try.** Go through $d_k$ with *beta* at 1. Which values does
-# the delta rule lose first? Does a smaller *beta* bring them back? Then let each key come four times.
+# Each cell is an eighth of the keys, from the oldest to the newest. **Try.** Go through $d_k$ with $\beta = 1$. Which values does
+# the delta rule lose first? Does a smaller $\beta$ bring them back? Then let each key come four times.
 
 
 # %% jupyter={"source_hidden": true}
@@ -923,7 +924,7 @@ def at_once(key, value, beta):  # what each token adds solves a triangular syste
     return swap(key) @ added  # the state, (16, d_k, d_v)
 
 
-def by_age(d_k, times, beta):
+def by_age(d_k, beta, times):
     asked, key, value = drawn(d_k, times)
     states = swap(key) @ value, at_once(key, value, beta)
     right = [found(asked @ S, value)[0].reshape(16, 8, -1) for S in states]
@@ -931,11 +932,12 @@ def by_age(d_k, times, beta):
 
 
 # %% jupyter={"source_hidden": true}
-sliders = {"d_k": [8, 16, 32, 64, 128], "times": [1, 4], "beta": [0.25, 0.5, 1]}
+sliders = {"d_k": [8, 16, 32, 64, 128], "β": [0.25, 0.5, 1]}
+sliders["each key"] = [("once", 1), ("four times", 4)]
 labels = {"queries": ["sum", "delta"], "row_name": "rule", "label": "features d_k"}
 labels |= {"keys": ["oldest", *"234567", "newest"]}
 view = live.weights_view(by_age, still=(16, 64, 128), **sliders, **labels)
-view.sliders["times"].value, view.sliders["beta"].value = 1, 1
+view.sliders["β"].value, view.sliders["each key"].value = 1, 1
 view
 
 # %% [markdown]
@@ -947,7 +949,8 @@ view
 # right angles the state returns $d_k$ exactly.
 #
 # Keys that resemble each other spoil both, and the order turns round. If half of each key is the same in all, delta finds 0.16 of
-# 128 new values, and the sum 0.04. A softmax does not see what all keys share (section 4). A state does.
+# 128 new values, and the sum 0.04. The first linear attention made all features positive: of 32 such keys both rules find at most
+# 0.1. A softmax does not see what all keys share (section 4). A state does.
 #
 # </details>
 
@@ -1019,6 +1022,7 @@ others = {f"d_k = {d}": {"d_k": d, "n": 2 * d} for d in (16, 64, 128)}
 others["values of 16"] = {"d_v": 16}
 for shared, n in ((0.2, 128), (0.5, 128), (0.5, 32)):
     others[f"{shared} shared, {n} keys"] = {"shared": shared, "n": n}
+others["positive, 32 keys"] = {"positive": True, "n": 32}
 for name, options in others.items():
     asked, key, value = drawn(**{"d_k": 64} | options)
     for rule, S in (("sum", swap(key) @ value), ("delta", at_once(key, value, 1))):
