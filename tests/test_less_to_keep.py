@@ -334,7 +334,7 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
         right, error = found(read, value)
         newest = value[:, -read.shape[1] :]
         least = 1 - (read * newest).sum() ** 2 / (read**2).sum() / (newest**2).sum()
-        return right.mean(), error, least**0.5, right.reshape(16, 8, -1).mean(axis=(0, 2))
+        return right.mean(), error, least**0.5, right.reshape(16, 4, -1).mean(axis=(0, 2))
 
     def near(found, *wanted):
         assert found[: len(wanted)] == pytest.approx(wanted, abs=0.04)
@@ -345,7 +345,7 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
     near(told(times=4)[:1], 0.24)  # as a guess among four
     near(told(1, times=4)[:1], 0.99)
     near(told(0.25, times=4)[:1], 0.85)
-    assert told(1)[3][0] < 0.1 and told(1)[3][-1] > 0.98 and np.ptp(told()[3]) < 0.1  # the oldest fade, of delta alone
+    assert told(1)[3][0] < 0.12 and told(1)[3][-1] > 0.96 and np.ptp(told()[3]) < 0.1  # the oldest fade, of delta alone
     assert told(0.25)[3][0] > 0.7
     for d_k, few, many in ((16, 0.34, 0.50), (128, 0.63, 1)):
         near(told(1, d_k=d_k, n=2 * d_k), few)
@@ -353,7 +353,7 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
     near((told(d_v=16)[0], told(1, d_v=16)[0]), 0.35, 0.27)
     both = told(shared=0.5)[0], told(1, shared=0.5)[0]  # keys that resemble each other turn the order round
     assert both[0] < 0.06 < both[1] < 0.2
-    assert max(told(beta, n=32, positive=True)[0] for beta in (None, 1)) < 0.1
+    assert max(told(beta, n=32, positive=True)[0] for beta in (None, 1)) < 0.12
 
 
 @pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])
