@@ -304,7 +304,7 @@ def test_a_state_by_the_sum_rule_is_attention_without_softmax_and_all_at_once_gi
 @pytest.mark.parametrize("seed", [0, 1])
 def test_chunks_are_the_same_to_the_last_digits_and_each_slip_is_not(seed):
     source = find_notebook("less_to_keep").source.read_text("utf-8")
-    code = source.partition("<summary>Solution of 2")[2].partition("```python\n")[2].partition("# ```")[0]
+    code = source.partition("# ## Try it")[2].partition("```python\n")[2].partition("# ```")[0]
     code = "\n".join(line[2:] for line in code.splitlines())
     q, k, v = np.random.default_rng(seed).normal(size=(3, 2, 50, 16))
     beta = np.random.default_rng(seed).random((2, 50))

@@ -859,6 +859,7 @@ def drawn(d_k, times=1, shared=0.0, d_v=None, n=128, positive=False):
     return key, np.tile(key, (1, times, 1)), value  # asked, written, their values
 
 
+# %% jupyter={"source_hidden": true}
 def found(read, value):
     newest = value[:, -read.shape[1] :]
     best = (read @ swap(value)).argmax(axis=-1)  # (16, asked)
@@ -963,7 +964,7 @@ view
 #    the slider does, and from chunk to chunk with a state. Write it for chunks of 16, and hand it to `check.state`. Is it equal to
 #    your first one, to 1e-12?
 #
-# <details><summary>Solution of 2</summary>
+# <details><summary>Answer</summary>
 #
 # ```python
 # def my_chunks(query, key, value, beta, size=16):
@@ -1023,6 +1024,8 @@ others["values of 16"] = {"d_v": 16}
 for shared, n in ((0.2, 128), (0.5, 128), (0.5, 32)):
     others[f"{shared} shared, {n} keys"] = {"shared": shared, "n": n}
 others["positive, 32 keys"] = {"positive": True, "n": 32}
+
+# %%
 for name, options in others.items():
     asked, key, value = drawn(**{"d_k": 64} | options)
     for rule, S in (("sum", swap(key) @ value), ("delta", at_once(key, value, 1))):

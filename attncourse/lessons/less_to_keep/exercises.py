@@ -211,7 +211,7 @@ EXERCISES = (
         (
             "Go through the tokens in a loop, and keep S. What does each do first, and what last?",
             "k S is what stands under the key. The difference to the new value, times beta, is added under the key.",
-            "With rows q, k, v: S = S + swap(k) @ (beta * (v - k @ S)), then q @ S. Join what is read.",
+            "The key as a column times beta (v - k S), a row, is added to S. Then q times S is read. Join all rows.",
         ),
         probes=_texts_to_write(),
         **step_options("read_out", "asks keys values beta", of=State, axes=TOKEN_AXES),
