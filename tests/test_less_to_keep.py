@@ -283,7 +283,7 @@ def test_points_come_out_again():
 def state_cells():
     """Return the names that the cells about a state define, with the course's own function in place of a reader's."""
     names = {"np": np, "state": state, "verdict": check.state(None), "my_state": None}
-    for cell in code_between("less_to_keep", "### What a state finds again", "## Try it"):
+    for cell in code_between("less_to_keep", "### Break it · More than fits", "## Try it"):
         if cell.startswith(("written = ", "def ")):
             exec(cell, names)
     return names
