@@ -46,6 +46,7 @@ def entry(name, notebook):
         "name": name,
         "number": known.number,
         "minutes": known.minutes,
+        "exercises": known.exercise_minutes,
         "glyph": glyph(known.slug),
         "plain": re.sub(r"[$\\]", "", title),
         "title": inline(title.partition(" · ")[2] or title),

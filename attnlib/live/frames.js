@@ -66,7 +66,7 @@
     };
     // A picture that is a little wider than a phone shrinks, but for its letters.
     const narrow = () => {
-      for (const svg of box.closest(".reveal") ? [] : view.querySelectorAll(":scope > figure > svg, :scope > svg")) {
+      for (const svg of box.closest(".reveal") ? [] : view.querySelectorAll(":scope > svg[width], :scope > figure > svg[width]")) {
         const share = view.clientWidth / svg.getAttribute("width");
         if (!svg.style.width && (share < 0.8 || share >= 1)) continue;
         svg.attnlibBox ??= svg.getAttribute("viewBox");

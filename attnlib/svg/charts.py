@@ -187,7 +187,7 @@ def _spacing(keys, cell):
     return every, slanted, round(32 + 0.77 * longest) if slanted else 44
 
 
-def _left(queries):
+def _room_for_labels(queries):
     return 32 + round(min(max(parts.width(shorten(query)) for query in queries), 80))
 
 
@@ -197,14 +197,14 @@ def columns_on_a_phone(queries, n):
     >>> columns_on_a_phone(["whole"], 16)
     8
     """
-    return math.ceil(n / math.ceil(n * WITH_NUMBER / (PHONE - _left(queries))))
+    return math.ceil(n / math.ceil(n * WITH_NUMBER / (PHONE - _room_for_labels(queries))))
 
 
 @lru_cache(maxsize=64)
 def _layout(shape, queries, keys, side):
     n_q, n_k = shape
     cell = min(cell_side(side, max(n_q, n_k)), LARGEST_CELL)
-    left = _left(queries)
+    left = _room_for_labels(queries)
     fits = (PHONE - left) // n_k
     cell = fits if WITH_NUMBER <= fits < cell else cell
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))

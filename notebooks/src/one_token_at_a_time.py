@@ -592,7 +592,7 @@ print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 # with 2 or 1 of them from the start, the writer has 0.99 and more of its sentences right in all five runs.
 
 # %%
-attention = mine.load("attention")  # yours, or ours
+attention = mine.load("attention")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[grouped_attention]] · Heads that share keys

@@ -162,6 +162,20 @@ def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page,
     assert page.evaluate("ask.cut()") == []
 
 
+def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_path):
+    path = find_notebook("by_hand").built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = new_page(800, 1100)
+    page.emulate_media(media="print")
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    style = "(one, name) => getComputedStyle(one)[name]"
+    frames = [page.locator(f"main {kind}").first.evaluate(style, "borderLeftWidth") for kind in (".code", ".printed")]
+    assert frames == ["4px", "0px"]
+    assert page.locator("main ul").first.evaluate(style, "breakInside") == "avoid"
+    assert page.locator(".attnlib-asked").first.evaluate(style, "breakInside") == "avoid"
+    assert "counter(pages)" in page.content()
+
+
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme, size):
