@@ -202,9 +202,7 @@ def in_blocks(first=True, own="competes", apart=False, later=False):
     def choose(query, key, scores, attn_mask):
         times = len(query) // len(key)
         groups = [(i, i + 1) if apart else (i - i % times, i - i % times + times) for i in range(len(query))]
-        read = [
-            steps(query=query[i:j], key=key[i // times], size=BLOCK, best=READ // BLOCK).read for i, j in groups
-        ]
+        read = [steps(query=query[i:j], key=key[i // times], size=BLOCK, best=READ // BLOCK).read for i, j in groups]
         return np.repeat(read, BLOCK, axis=-1)[..., : key.shape[-2]]
 
     return choose

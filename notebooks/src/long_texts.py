@@ -414,8 +414,8 @@ def needles_found(d_k):
 
 
 labels = {"queries": [f"blocks of {size}" for size in (8, 16, 64)], "keys": list(ALIKE)}
-labels |= {"row_name": "size", "label": "features d_k"}
-live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], still=(16, 64), **labels)
+labels |= {"row_name": "size", "label": "features d_k", "still": (16, 64)}
+live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 
 # %% [markdown]
 # Unlike keys blur each other: in its block's mean a needle leads by $\sqrt{d_k / size}$ times the spread of the others
@@ -439,8 +439,9 @@ def judged(*names):
     return plot.table(columns, rows, tint=columns[-2:])
 
 
-five = "all keys", "a set for each head", "one set for nine heads"
-judged(*five, "4 blocks of 8", "31 latest and the first")
+three = "all keys", "a set for each head", "one set for nine heads"
+two = "4 blocks of 8", "31 latest and the first"
+judged(*three, *two)
 
 # %% [markdown]
 # **One set** for nine heads finds as well as a set for each, and is read once. In the last two rows recall, weight and *Alice* are much
@@ -688,12 +689,13 @@ print(f"on Alice the logits differ by at most {off:.3f}")
 # What the fold says of blocks:
 
 # %%
-for name in ("all keys", "4 blocks of 8", "31 latest and the first"):
-    row = reads[name]
-    copies = ", ".join(f"{text} {row['again'][text]:.2f}" for text in ("Italian", "SQL"))
-    print(f"{name:24} second copy: {copies}; codes found {row['codes']:.0%}")
-for name in ("4 blocks of 8", "blocks, a set for each head"):
-    print(f"{name:28} keys that a head of keys is asked for {reads[name]['shares'][2]:.0f}")
+names = ["", "keys read of a head", "copy of Italian", "of SQL", "codes found"]
+rows = []
+for name in (*three, *two, *(f"blocks, {name}" for name in cares)):
+    read, copies = reads[name]["shares"][2], reads[name]["again"]
+    share = f"{reads[name]['codes']:.0%}"
+    rows.append((name, f"{read:.0f}", copies["Italian"], copies["SQL"], share))
+plot.table(names, rows)
 
 # %% [markdown]
 # How many times as fast tiles of 128 are, in processor time at 2,048 tokens. The thrifty map writes each step over the last. Figures

@@ -69,7 +69,6 @@ def blocks_probes():
     return (
         Probe("one head, 8 tokens in blocks of 2", (*arrays(1, 8), 2, 2)),
         Probe("three heads that share keys", (*three, 3, 2)),
-        Probe("three heads, 3 blocks", (*three, 2, 3)),
         Probe("a last block that is not full", (*arrays(2, 10), 4, 2)),
         Probe("blocks of one key", (*arrays(2, 7), 1, 3)),
         Probe("the first block alone", (*three, 3, 1)),

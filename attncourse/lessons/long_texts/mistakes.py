@@ -276,10 +276,7 @@ BLOCKS = (
         symptom="Up to `best` blocks for each head are read, and they are counted as one set.",
         hint="Three heads choose four blocks each. How many blocks of their keys must be read?",
         then="Up to twelve. Sum the scores of the heads first, then choose once.",
-        variants=(
-            {"asked": lambda s: s.query},
-            {"asked": lambda s: s.query, "read": lambda s: s.chosen},
-        ),
+        variants=tuple({"asked": lambda s: s.query} | more for more in ({}, {"read": lambda s: s.chosen})),
     ),
 )
 

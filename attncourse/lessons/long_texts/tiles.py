@@ -49,14 +49,7 @@ def tiled(query, key, value, attn_mask=None, block=64):
 
 
 def blocks(query, key, size, best):
-    """Choose which `best` blocks of keys the heads of `query` read, by mean keys so far: the first, and the fittest.
-
-    query (h, n, d_k) and key (n, d_k) give booleans, (n, blocks). Derived in the notebook "long texts".
-
-    >>> x = np.eye(3)
-    >>> blocks(x[None], x, size=2, best=1)[2]
-    array([ True, False])
-    """
+    """Choose which `best` blocks of keys (n, d_k) the heads of query (h, n, d_k) read: booleans (n, blocks)."""
     return BlockSteps(query=query, key=key, size=size, best=best).read
 
 
