@@ -244,23 +244,36 @@ def test_only_what_is_found_again_parts_blocks_from_the_latest_keys():
         assert LATEST["again"][text] > nats + 1.5, text
 
 
-def test_the_first_and_the_own_block_matter_on_every_text():
+def test_what_the_text_says_of_the_first_and_the_own_block():
     def costs(name):
-        row, other = READS[f"blocks, {name}"], FOUR
-        return np.array([row["alice"] - other["alice"], *(row["again"][t] - other["again"][t] for t in other["again"])])
+        row, again = READS[f"blocks, {name}"], FOUR["again"]
+        return {"alice": row["alice"] - FOUR["alice"], **{text: row["again"][text] - again[text] for text in again}}
 
-    assert (costs("first block not kept") > 0.05).all() and (costs("own block never read") > 1.5).all()
+    first = costs("first block not kept")
+    assert first.pop("prose") < 0 and min(first.values()) > 0.1 and first["alice"] > 0.25
+    assert min(costs("own block never read").values()) > 1.5
+    assert min(costs("own block always read").values()) > 0.01
+    assert max(map(abs, costs("mean of later keys, too").values())) < 0.2
+    assert FOUR["codes"] == 0.2 and READS["a set for each head"]["codes"] == 0.85 and LATEST["codes"] == 0
+    assert [round(READS[name]["shares"][2]) for name in (FOUR["name"], "blocks, a set for each head")] == [29, 41]
 
 
-def test_a_choice_reads_as_the_exercise_says():
-    """The stored rows of blocks come from the steps that the check has, through the forward pass of a model."""
-    rng, mask = np.random.default_rng(2), al.causal_mask(29)
-    query, key = rng.normal(size=(6, 29, 8)), rng.normal(size=(2, 29, 8))
+def test_a_model_reads_the_blocks_of_the_exercise():
+    """Those of the stored rows, and of the cell that hands the model a reader's function."""
+    rng, mask = np.random.default_rng(2), al.causal_mask(45)
+    query, key, value = rng.normal(size=(6, 45, 64)), rng.normal(size=(2, 45, 64)), rng.normal(size=(2, 45, 5))
     read = measures.in_blocks()(query, key, None, mask)
-    for g in range(2):
-        for answer in long_texts.RIGHT["blocks"]:
+    (cell,) = (cell for cell in code_between("long_texts", "# ", "## Try it") if "def by_blocks" in cell)
+    names = {"np": np, "reads": READS, "speaker": None}
+    for answer in long_texts.RIGHT["blocks"]:
+        for g in range(2):
             blocks = answer(query[3 * g : 3 * g + 3], key[g], 8, 4)
-            assert (read[3 * g] == np.repeat(blocks, 8, axis=-1)[:, :29]).all()
+            assert (read[3 * g] == np.repeat(blocks, 8, axis=-1)[:, :45]).all()
+        names["choose"] = answer
+        exec(cell, names)
+        out = names["by_blocks"](query, key, value, mask, al.scaled_dot_product_attention)
+        stored = measures.reading_keys(measures.in_blocks(), [])(query, key, value, mask, None)
+        assert np.abs(out - stored).max() < 1e-12
 
 
 def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745():

@@ -20,7 +20,7 @@ from attncourse.lessons.todays_head import slow_by_parts
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
-from attncourse.smollm.finding import NARROW, codes_found, found_again
+from attncourse.smollm.finding import LISTS, NARROW, codes_found, found_again
 from attncourse.smollm.results import (
     D_K,
     NAME_HEAD,
@@ -235,13 +235,13 @@ def fewer_read(speaker):
     return [{"name": name, **judge_reading(speaker, choose)} for name, choose in ways.items()]
 
 
-def judge_reading(speaker, choose, codes=True):
+def judge_reading(speaker, choose, copied=tuple(COPIED), lists=range(LISTS)):
+    """Return a row of `fewer_read`."""
     heard = []
     other = speaker.using(grouped_attention=reading_keys(choose, heard))
-    alice = other.loss(texts.ALICE)
-    shares = np.mean(heard, axis=0)
-    again = {name: found_again(other, text) for name, text in COPIED.items()}
-    return {"shares": shares, "alice": alice, "again": again, "codes": codes_found(other)[0] if codes else None}
+    alice, shares = other.loss(texts.ALICE), np.mean(heard, axis=0)
+    again = {name: found_again(other, COPIED[name]) for name in copied}
+    return {"shares": shares, "alice": alice, "again": again, "codes": codes_found(other, lists)[0]}
 
 
 def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):

@@ -120,20 +120,20 @@ def blocks(
     mean="x.mean(axis=0)",
     asked="query[:, i].sum(axis=0)",
     first="np.inf",
-    best="best",
+    count="best",
 ):
     """Return the choice of blocks from the lines a student would write, one query after the other."""
 
-    def answer(query, key, size, best_blocks):
+    def answer(query, key, size, best):
         n = len(key)
         read = np.zeros((n, -(-n // size)), dtype=bool)
         for i in range(n):
-            names = {"np": np, "query": query, "key": key, "size": size, "best": best_blocks, "i": i}
+            names = {"np": np, "query": query, "key": key, "size": size, "best": best, "i": i}
             parts = [eval(cut, names | {"j": j}) for j in eval(starts, names)]
             means = np.array([eval(mean, names | {"x": x}) for x in parts])
             scores = means @ eval(asked, names)
             scores[0] = eval(first, names | {"scores": scores})
-            read[i, np.argsort(-scores)[: eval(best, names)]] = True
+            read[i, np.argsort(-scores)[: eval(count, names)]] = True
         return read
 
     return answer
@@ -343,7 +343,7 @@ WRONG = {
     "blocks": {
         "averaged_with_zeros": [blocks(mean="x.sum(axis=0) / size"), blocks(mean="x.sum(axis=0)")],
         "first_block_not_kept": [blocks(first="scores[0]")],
-        "first_block_beside": [blocks(best="best + 1")],
+        "first_block_beside": [blocks(count="best + 1")],
         "later_blocks_chosen": [blocks(cut="key[j : j + size]", starts="range(0, len(key), size)")],
         "later_keys_averaged": [blocks(cut="key[j : j + size]")],
         "own_block_left_out": [blocks(starts="range(0, max(i // size, 1) * size, size)"), own_always],

@@ -188,8 +188,8 @@ EXERCISES = (
         "blocks of those begun by token i, all if there are fewer: the first block, and those in which the mean of the "
         "keys up to i has the largest score, summed over the heads.",
         (
-            "Take one query i after the other, as a model that writes: key[: i + 1] is all there is.",
-            "Cut key[: i + 1] into blocks; its last one is often short. A block's score is query[:, i].sum(0) @ mean.",
+            "Take one query after the other, as a model that writes: the keys up to its own are all there is.",
+            "Cut these into blocks: the last one is often short. Sum the heads' queries; a score is this sum @ a mean.",
             "Set the first score to np.inf, and mark np.argsort(-scores)[:best] in row i.",
         ),
         probes=blocks_probes(),
