@@ -401,8 +401,8 @@ def found(d_k, size, alike=0.0):  # share of needles whose block is read
 # **Try.** From which $d_k$ on are nine of ten found in blocks of 16? In the other columns, keys of a block share a part of their
 # variance.
 
-# %% jupyter={"source_hidden": true} tags=["slide"]
-ALIKE = {"nothing shared": 0.0, "a quarter": 0.25, "half": 0.5}
+# %% jupyter={"source_hidden": true}
+ALIKE = {"none shared": 0.0, "a quarter": 0.25, "half": 0.5}
 
 
 def needles_found(d_k):
@@ -410,8 +410,8 @@ def needles_found(d_k):
     return {"needles whose block is read": np.array(rows)}  # (3, 3)
 
 
-labels = {"queries": [f"blocks of {size}" for size in (8, 16, 64)], "keys": list(ALIKE)}
-labels |= {"row_name": "size", "label": "features d_k", "still": (16, 64)}
+labels = {"queries": ["8 keys", "16 keys", "64 keys"], "keys": list(ALIKE)}
+labels |= {"row_name": "block", "label": "features d_k", "still": (16, 64)}
 live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 
 # %% [markdown]
@@ -420,9 +420,9 @@ live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 # together.
 #
 # Now the model of notebook [[it_speaks]] reads 32 keys of up to 208. *Recall* is the share of a head's 32 best keys among them, *weight*
-# what they had of all weight. The **second copy** is that of 40 tokens, behind 120 of *Alice*:
+# what they had of all weight. Then 40 tokens are read, 120 of *Alice*, and the 40 once more: what does this **second copy** cost?
 
-# %%
+# %% jupyter={"source_hidden": true}
 reads = {row["name"]: row for row in smollm.recorded("fewer_read")}
 
 
@@ -437,6 +437,7 @@ def judged(*names):
     return plot.table(columns, rows, tint=judges)
 
 
+# %%
 three = "all keys", "a set for each head", "one set for nine heads"
 two = "4 blocks of 8", "31 latest and the first"
 judged(*three, *two)
@@ -591,6 +592,7 @@ def by_blocks(query, key, value, attn_mask, attention):
     return attention(query, key, value, mask & attn_mask)
 
 
+# %%
 on_alice, again = (reads["4 blocks of 8"][name] for name in ("alice", "again"))
 if speaker:
     other = speaker.using(grouped_attention=by_blocks)
