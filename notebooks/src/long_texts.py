@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[long_texts]] · Long texts
 #
-# **Question.** How is attention computed when its map does not fit into memory? *35 minutes. It needs no torch.*
+# **Question.** How is attention computed when its map does not fit into memory? *40 minutes. It needs no torch.*
 #
 # A text of 100,000 tokens has a map of ten billion scores, in every head. FlashAttention computes the exact output without ever
 # holding that map: it takes a **tile** of a few queries and a few keys, uses its scores, and forgets them.
