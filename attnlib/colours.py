@@ -64,7 +64,7 @@ def _shape(name):
 
 # One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
 QUERY, KEY, VALUE = _shape("query"), _shape("key"), _shape("value")
-NEXT = _shape("next")  # the next word, and tints that are no role's
+NEXT = _shape("next")  # the next word
 NOT_FINITE = _shape("not-finite")
 BELOW = _shape("below")  # below zero, in a map whose numbers above zero have a role's colour
 PAPER, SUNK, INK, QUIET, EDGE, RULE = map(token, ("paper", "sunk", "ink", "quiet", "edge", "rule"))

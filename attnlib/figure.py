@@ -247,9 +247,10 @@ class _Words(RendererSVG):
 
     def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
         colour, turn = colors.to_hex(gc.get_rgb()), np.deg2rad(angle)
-        # Of several lines matplotlib does not say how they are aligned: nearly all are centred.
+        # Of several lines matplotlib does not say how they are aligned: nearly all are centred, but for titles.
+        bold = prop.get_weight() == "bold"
         anchor, share = {"left": ("start", 0), "right": ("end", 1)}.get(
-            mtext.get_ha() if mtext else "", ("middle", 0.5)
+            mtext.get_ha() if mtext else "left" * bold, ("middle", 0.5)
         )
         along = share * self.get_text_width_height_descent(s, prop, ismath)[0]
         place = round(x + along * np.cos(turn), 1), round(y - along * np.sin(turn), 1)
@@ -258,7 +259,7 @@ class _Words(RendererSVG):
             _plain(s) if ismath else s,
             size=round(prop.get_size_in_points(), 1),
             anchor=anchor,
-            bold=prop.get_weight() == "bold",
+            bold=bold,
             math=bool(ismath),
             turn=-round(angle),
         )

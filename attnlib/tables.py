@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import arguments
-from .colours import NEXT, levels, veil
+from .colours import EDGE, levels, veil
 from .symbols import maths
 
-TINT = NEXT  # no role's colour
+TINT = EDGE  # no role's colour
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
 
 

@@ -11,7 +11,7 @@ import pytest
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 from test_live import SVG_BOX, mouse
-from test_svg import parsed, too_wide
+from test_svg import across, parsed, too_wide
 from views import read, strip
 
 import attnlib as al
@@ -39,7 +39,7 @@ def test_flow_writes_the_arithmetic_out(scale):
 
 def table_of(view):
     """Return the rows of the table below the matrices: {name: numbers as text}, and the sums."""
-    picture = parsed(view.picture.value)[-1]
+    picture = parsed(across(view.picture.value))[-1]
     texts = [(float(t.get("y")), "".join(t.itertext())) for t in list(picture)[-1].findall("text")]
     cells = {
         float(re.findall(r"[\d.]+", g.get("transform"))[1]): [t.text for t in g.iter("text")]
@@ -86,23 +86,35 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
     assert all(a.right < b.x for a, b in pairwise(order))
 
 
+@pytest.mark.parametrize("n", [1, 4, 5, 6, 9, 12])
+def test_the_table_of_a_phone_has_each_key_and_each_sum_once(n):
+    trace, words = al.attention_trace(*np.random.default_rng(n).normal(size=(3, n, 4))), list("abcdefghijkl")[:n]
+    wide, phone = parsed(live.flow(trace, queries=words).picture.value)[-2:]
+    keys, sums = ([t.text for t in one.iter("text") if t.text in words] for one in (wide, phone)), "sum"
+    assert len({tuple(one) for one in keys}) == 1
+    for one in (wide, phone):
+        assert sum((t.text or "").startswith(sums) for t in one.iter("text")) == 1
+        assert sum(t.get("font-weight") == "600" and t.text == "1" for t in one.iter("text")) == 1
+
+
 @pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 32, 64])
 @pytest.mark.parametrize("d", [1, 8, 64])
 def test_flow_of_any_size_fits(n, d):
     """It takes one line of 852 pixels, the table below it 592, and a phone has no part that is wider."""
     r = np.random.default_rng(n)
     view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
-    *parts, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
+    *parts, table, phone = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
     assert len(parts) == (1 if n == 64 else 4)  # 64 tokens, six matrices and a mask stand as one
     assert n == 64 or max(wide for wide, _ in parts) <= 358
     assert n == 64 or (sum(wide for wide, _ in parts) <= 852 and table[0] <= 592)
+    assert phone[0] <= 358
     assert parts[0][0] <= 1220 and max(high for _, high in parts) + table[1] <= 510, (parts, table)
     assert too_wide(view.picture.value) == []
 
 
 def test_flow_stands_beside_its_other_parts_as_if_it_were_one():
     view = live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project()), x=al.examples.ASYMMETRIC.x)
-    *parts, table = parsed(view.picture.value)
+    *parts, table = parsed(across(view.picture.value))
     sizes = [tuple(map(int, picture.get("viewBox").split()[2:])) for picture in parts]
     corners = [tuple(map(int, picture.get("data-at").split())) for picture in parts]
     ends = [(x + wide, y + high) for (x, y), (wide, high) in zip(corners, sizes, strict=True)]
@@ -206,7 +218,9 @@ def test_flow_marks_blocked_cells():
     view = live.flow(trace)
     for step, shown in view.shown.items():
         assert np.array_equal(shown, getattr(trace, step))
-    assert view.picture.value.count("blocked</title>") == 6 + 4  # 3 cells of two maps, 2 of two rows of the table
+    assert (
+        across(view.picture.value).count("blocked</title>") == 6 + 4
+    )  # 3 cells of two maps, 2 of two rows of the table
     view.sliders["key"].value = 2
     assert "blocked: -inf" in read(view)
 
@@ -249,7 +263,7 @@ def test_the_line_of_the_query_does_not_show_through_cells_without_numbers():
     """Lesson vectorized: its output has none. Beside V, which has, it was dark on a dark page."""
     example = al.examples.SENTENCE
     view = live.flow(al.attention_trace(*example.project()), x=example.x, queries=WORDS, query=3)
-    maps = [g for picture in parsed(view.picture.value) for g in picture.iter("g") if g.get("shape-rendering")]
+    maps = [g for picture in parsed(across(view.picture.value)) for g in picture.iter("g") if g.get("shape-rendering")]
     grounds = [g.findall("rect") for g in maps]
     assert len(grounds) == 13  # X, Q, K^T, three maps, V and the output, and five rows of the table
     for ground, *cells in grounds:
@@ -343,7 +357,7 @@ def test_the_still_of_a_view_is_what_it_draws():
     from attnlib.live import still
 
     view = live.flow(al.attention_trace(*al.examples.KARIM.project()), queries=["$x$", "<b>", "cat"])
-    pictures = parsed(view.picture.value)
+    pictures = parsed(across(view.picture.value))
     for parent in [parent for picture in pictures for parent in picture.iter()]:
         for hidden in [child for child in parent if child.get("visibility") == "hidden"]:
             parent.remove(hidden)

@@ -284,7 +284,8 @@ def test_the_first_notebook_lists_the_series_as_it_is():
 @pytest.mark.parametrize("entry", SERIES[1:], ids=lambda entry: entry.number)
 def test_a_notebook_says_the_minutes_that_it_takes(entry):
     start = re.sub(r"^# ?", "", entry.source.read_text("utf-8").split("# %%")[1], flags=re.MULTILINE)
-    assert int(re.search(r"\*(\d+)\s+minutes", start)[1]) == entry.minutes
+    said = re.search(r"\*(\d+)\s+minutes(?:,\s+and\s+(\d+)\s+for\s+exercises)?", start)
+    assert int(said[1]) == entry.minutes and int(said[2] or entry.exercise_minutes) == entry.exercise_minutes
 
 
 def test_only_the_main_path_takes_minutes():

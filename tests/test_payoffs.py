@@ -13,6 +13,7 @@ from attncourse.catalogue import LESSONS
 from attncourse.engine import describe, verdict
 from attncourse.lessons import masks, multi_head, scaling, vectorized
 from attnlib.examples import SENTENCE
+from attnlib.symbols import maths
 from tools import asked
 
 PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
@@ -32,7 +33,7 @@ def test_each_right_answer_is_drawn(name, monkeypatch):
         told = EXERCISES[name](answer)
         assert told.passed and told.picture and told.meaning and told.next, told
         page = told._repr_html_()
-        assert f"✓ {EXERCISES[name].heading}</strong>" in page and told.picture in page
+        assert f"✓ {maths(EXERCISES[name].heading, 'html')}</strong>" in page and told.picture in page
         assert page.count("<table") == page.count("</table>") and page.count("<div") == page.count("</div>")
         assert max(map(len, cells(told.picture))) <= 9  # a phone has no room for more
         # JupyterLab takes out of an untrusted notebook what is no plain HTML, and a border of currentColor

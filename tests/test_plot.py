@@ -342,7 +342,7 @@ def test_tables_tell_the_same_as_html_and_as_text():
     assert repr(made) == "d_k   std(q.k)    <b>\n  1       1.00    a&b\n 64       8.00   True"
     page = made._repr_html_()
     assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
-    assert re.findall(r"background:(#\w+)", page) == [colours.veil(31, colours.NEXT), colours.veil(255, colours.NEXT)]
+    assert re.findall(r"background:(#\w+)", page) == [colours.veil(31, colours.EDGE), colours.veil(255, colours.EDGE)]
     assert page.count("<tbody>") == page.count("</tbody>") == 1  # as in a browser: pages count elements
 
 

@@ -344,6 +344,53 @@ def test_to_forbid_parking_costs_more_than_to_take_the_head_away_but_not_in_ever
     assert len(restored) == 35 and max(restored) < 0.25 < forbidden[5, 6] / 100  # 34 heads that park, and L6H12
 
 
+OTHER_SENTENCES = """
+The pilot called the passengers because they looked worried.
+The girls washed the dog because they liked it.
+My uncle sold a boat but he never used it.
+The nurse greeted the doctors before they left the ward.
+A young woman watered the flowers after she came back.
+The farmers fed the horses when they heard the rain.
+Snow fell on the quiet village all night.
+Tomorrow the museum opens its new hall.
+The green truck carried sand to the harbour.
+Their cousins painted the kitchen in spring.
+Bread tastes best on the first day.
+The tailor showed the customer a blue coat.
+"""
+OTHER_PAIRS = {  # with the first word *it* is the first noun
+    "The bottle did not go into the bag because it was too {}.": "tall short",
+    "The hammer broke the mirror because it was made of {}.": "iron glass",
+    "The lorry overtook the tractor because it was so {}.": "quick slow",
+    "The letter was on the desk, and it was {}.": "torn wooden",
+    "The anchor sank in the lake because it was so {}.": "heavy deep",
+    "The sofa did not fit in the lift because it was too {}.": "big small",
+    "The jug cannot hold the juice because it is too {}.": "small much",
+    "The shoe did not fit the foot because it was too {}.": "narrow wide",
+    "The screw went into the wood because it was so {}.": "sharp soft",
+    "The chain could not lift the stone because it was too {}.": "weak heavy",
+    "The coin does not fit the slot because it is too {}.": "thick thin",
+    "The dog chased the rabbit but it was too {}.": "slow fast",
+}
+
+
+@needs_model
+def test_what_is_said_of_other_sentences_and_other_pairs(notebook, monkeypatch):
+    """Lesson a_real_model, *How sure is this?*: nothing of it is stored."""
+    monkeypatch.setitem(notebook, "PAIRS", OTHER_PAIRS)
+    nearer = notebook["nearer_to_the_first"].__wrapped__()
+    right, changed = nearer[:, 0] > nearer[:, 1], nearer.prod(1) < 0
+    assert (right.sum(), changed.sum(), (changed & right).sum()) == (9, 2, 2)
+    texts = OTHER_SENTENCES.strip().splitlines()
+    monkeypatch.setitem(notebook, "SENTENCES", texts)
+    monkeypatch.setitem(notebook, "true_vectors", notebook["sentence_vectors"](notebook["attnlibs"], texts))
+    names = ("without_cls", "as_long_as_before", "random_direction")
+    forbidden, restored, random = (notebook[name].__wrapped__ for name in names)
+    assert forbidden(5, 6)["cost"] > 30 and forbidden(6, 12)["cost"] < 10
+    assert max(restored(*at) for at in ((5, 6), (4, 2), (6, 12))) < 0.25
+    assert random(5, 6) < 1 and random(6, 12) > 40
+
+
 @needs_model
 def test_the_model_takes_its_weights_and_no_others(notebook):
     with pytest.raises(RuntimeError, match="size mismatch"):

@@ -14,6 +14,7 @@ import attnlib as al
 from attncourse import check, smollm
 from attncourse.model_files import DATA, stored
 from attncourse.smollm import results
+from attnlib import rotary
 from tools import measures
 from tools.record_results import round_for_json
 from tools.series import find_notebook
@@ -412,6 +413,29 @@ def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
         assert smollm.speculate(speaker, prompt, 32, length)[0] == speaker.write(prompt, 32)
     fresh = smollm.reading(speaker, counts=(1, 64), rounds=2)  # no times: they are noise
     assert np.shape(fresh["seconds"]) == (2, 2) and fresh["numbers"] == smollm.reading()["numbers"]
+
+
+@pytest.mark.slow
+@needs_model
+def test_how_many_of_six_other_texts_are_found_far_away(speaker):
+    """Lesson todays_head, *How sure is this?*: nothing of it is stored."""
+    n, d_k = measures.LENGTH, measures.D_K
+    omega = rotary.frequencies(d_k, speaker.base)
+    base = rotary.frequencies(d_k, speaker.base * 4 ** (d_k / (d_k - 2)))
+    texts = [smollm.TEXTS["alice"], *(smollm.MORE[name] for name in ("French", "Italian, a baker", "SQL"))]
+    twice = [*(measures.repeat_tokens(speaker, draw) for draw in (2, 3)), *(2 * speaker.tokens(x)[:n] for x in texts)]
+
+    def losses(gap, rate=omega, of=twice):
+        other = measures.far(speaker, gap, rate)
+        return np.array([speaker.surprise(other(x)[0][n:-1], x[n + 1 :]).mean() for x in of])
+
+    most = losses(0) + 1.6
+    assert [(losses(gap) < most).sum() for gap in (2000, 6000, 8000)] == [5, 3, 0]
+    for rate, found in ((base, 4), (measures.slow_by_parts(omega, 4.0, 8192), 5)):
+        assert [(losses(gap, rate) < most).sum() for gap in (12_000, 30_000)] == [found, 0]
+    alice, french = twice[2][:n], twice[3][:n]
+    more = losses(8000, of=[french + alice, alice + french]) - losses(0, of=[french + alice, alice + french])
+    assert more == pytest.approx([0, 1.8], abs=0.1)
 
 
 @needs_model

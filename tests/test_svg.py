@@ -23,6 +23,11 @@ SVG = re.compile(r"<svg.*?</svg>", re.S)
 HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
 
 
+def across(picture):
+    """Return what a view shows without what a phone has in its place."""
+    return re.sub('<div class="attnlib-down">.*?</div>', "", picture, flags=re.DOTALL)
+
+
 def parsed(picture):
     return [ElementTree.fromstring(text) for text in SVG.findall(picture)]
 
@@ -208,15 +213,15 @@ def test_no_grid_line_crosses_a_number_above_a_bar():
 
 
 def test_a_map_whose_numbers_have_room_then_is_whole_on_a_phone():
-    drawn = svg.heatmap(np.full((8, 9), 1 / 9), queries=[f"asks {i}" for i in range(8)])
-    assert int(parsed(drawn)[0].get("width")) <= 358 and drawn.count(">0.11</text>") == 72
+    drawn = svg.heatmap(np.full((8, 8), 1 / 8), queries=[f"asks {i}" for i in range(8)])
+    assert int(parsed(drawn)[0].get("width")) <= 358 and drawn.count(">0.12</text>") == 64
 
 
 def test_numbers_stand_only_where_they_do_not_crowd():
-    """At 29 pixels, digits of neighbouring cells would be 2 pixels apart."""
+    """At 30 pixels, digits of neighbouring cells would be a pixel apart."""
     weights, scores = np.array([[0.25, 0.75]]), np.array([[-0.25, 0.75]])
-    assert [">0.25<" in svg.matrix(weights, side) for side in (29, 30)] == [False, True]
-    assert [">-0.25<" in svg.matrix(scores, side, vmin=-1) for side in (34, 36)] == [False, True]
+    assert [">0.25<" in svg.matrix(weights, side) for side in (30, 31)] == [False, True]
+    assert [">-0.25<" in svg.matrix(scores, side, vmin=-1) for side in (36, 37)] == [False, True]
 
 
 def test_what_rounds_to_zero_has_no_sign():

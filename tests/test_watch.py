@@ -871,3 +871,15 @@ def test_an_error_of_ours_is_no_row_unless_attention_is_lost(monkeypatch):
     q[1, 2, 0] = torch.nan
     trace = seen_in(lambda q, k, v: softmax_of(q, k, v) @ v, q, k, v)[0].trace(1, 2)
     assert np.isnan(trace.weights[0]).all() and np.isfinite(trace.weights[1:]).all()
+
+
+def test_scores_of_folded_heads_are_read_where_their_mask_unfolds_them():
+    """As GPT-NeoX-Japanese: baddbmm on (b * h, n, d), then a softmax on (b, h, n, n)."""
+
+    def attend(q, k, v):
+        q, k = (x.flatten(0, 1) for x in (q, k))
+        scores = torch.baddbmm(torch.zeros(6, N, N), q, k.mT, alpha=8**-0.5).unflatten(0, (2, 3))
+        return scores.masked_fill(~CAUSAL, -torch.inf).softmax(-1) @ v
+
+    (call,) = proved(seen_in(attend, *three(), num_heads=3))
+    assert (call.b, call.h, call.mask_in_words, call.notes) == (2, 3, "causal", ())

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlib.watch import report, watch
-from tests import watch_families, watch_faults
+from tests import watch_families, watch_faults, watch_strangers
 from tests.watch_faults import FAULTS, MODELS, ODD, REAL, N
 
 OWN = [name for name in MODELS if name.startswith(("own", "nn."))]
@@ -47,6 +47,26 @@ def test_families_of_transformers_are_not_accused(family):
     assert {(place.verdict, place.probe) for place in said} == (
         {("beware", "score scale")} if "T5" in family else set()
     )
+
+
+FEW = {"own decoder", "own model of patches"}
+
+
+@pytest.mark.parametrize("row", [watch_faults, watch_strangers], ids=["ours", "strangers"])
+def test_the_page_has_a_row_for_each_model_in_which_faults_were_planted(row):
+    page = watch_families.PAGE.read_text("utf-8")
+    assert all(f"\n| {name} | " in page for name in row.MODELS)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in watch_strangers.MODELS]
+)
+def test_what_strangers_planted_is_found_and_missed_as_the_page_says(name):
+    if not name.startswith("own"):
+        needs(name)
+    row = watch_strangers.row(name)
+    assert row in watch_families.PAGE.read_text("utf-8").splitlines(), "Fix: python -m tests.watch_strangers"
+    assert row.endswith("| 0 |"), "Fix: nothing may be named falsely"
 
 
 # --- what would be a false accusation
@@ -385,3 +405,53 @@ def test_the_parts_of_a_configuration_declare_their_scale():
     seen.model.config.encoder = type("Config", (), {})()
     seen.model.config.encoder.text_config = inner
     assert not report(seen)
+
+
+@pytest.mark.parametrize("hides", [True, False], ids=["the decoder hides it", "nobody does"])
+def test_an_encoder_that_forgets_the_padding_is_named_where_its_reader_is_of_another_length(hides):
+    """Only one input is as long as real= says, and the layers that are as long as their keys read it first."""
+    shown = torch.ones_like(REAL) if not hides else REAL
+
+    def cross(q, k, v, attn_mask=None):
+        allowed = shown.bool()[:, None, None]
+        return F.pad(F.scaled_dot_product_attention(q[:, :, :4], k, v, allowed), (0, 0, 0, N - 4))
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.decoder = (Layers(*[attend] * 3) for attend in (scaled(None), cross))
+
+        def forward(self, x):
+            return self.decoder(self.encoder(x))
+
+    with torch.no_grad(), watch(model := Both().eval()) as seen:
+        model(torch.randn(2, N, 32))
+    said = report(seen, real=REAL)
+    assert (said[0].verdict, said[0].probe) == ("wrong", "padding") and said[0].where.startswith("0, 1, 2 encoder.")
+    assert verdicts(said)[1:] == [("could not tell", "padding")] * (not hides)
+
+
+def test_nan_is_told_where_it_is_born_and_not_where_a_later_layer_spreads_it():
+    """A query that sees no key has NaN, which its layer gives to nobody; the next layer has it among its values."""
+    hidden = ~REAL.flip(1).bool()[:, None, None] | torch.ones(N, N).bool().triu(1)
+
+    def layer(fill):
+        return lambda q, k, v, attn_mask=None: (q @ k.mT * 8**-0.5).masked_fill(hidden, fill).softmax(-1) @ v
+
+    (place,) = report(calls_of(layer(-1e9), layer(-torch.inf), layer(-1e9)))
+    assert place.where.startswith("1 ") and place.look_at == "queries that see no key, or an overflow"
+    assert place.measured == "NaN or inf in 2 calls from here on, in float32"
+    with torch.no_grad(), watch(model := Layers(scaled(None))) as seen:
+        model(torch.full((2, N, 32), torch.nan))
+    assert report(seen)["large inputs"].look_at == "what came in"
+
+
+def test_queries_and_keys_of_length_one_times_a_number_are_no_scale():
+    """As F.normalize(q) * sqrt(d_k), which is a norm that is written by hand."""
+    norm = lambda x: F.normalize(x, dim=-1) * 8**0.5  # noqa: E731
+    assert not followed(*[lambda q, k: (norm(q), norm(k))] * 3)
+
+
+def test_a_report_on_a_model_in_place_of_what_was_seen_says_so():
+    with pytest.raises(TypeError, match=r"what watch has seen, got Linear\. Fix: with watch\(model\) as seen"):
+        report(nn.Linear(2, 2))

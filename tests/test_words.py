@@ -290,6 +290,7 @@ NUMBERS = {
     ("one_sentence", "0.41"): "max(cosines('no_transpose', True))",
     ("one_sentence", "0.36"): "max(cosines('no_W_O', True))",
     ("entropy_divided", "2.30"): "ln(10)",
+    ("logarithm_moved", "-7.60"): "ln(1 / 2000)",
     ("half_for_root", "50.0"): "100**1 / 2",
     ("one_layer", "0.4"): "0.4 if one_layer < 0.4 else 0",
     ("minus_forgotten", "0.5"): "0.5",  # it asks about this one

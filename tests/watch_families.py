@@ -101,16 +101,20 @@ def _rows(ours):
     return np.broadcast_to(ours.sum(-1, keepdims=True) > 0.5, ours.shape)
 
 
-def main():
+def write(name, head, rows):
+    """Write a table into docs/watch.md, between the comments of that name, row by row as they are made."""
     import transformers
 
     torch.set_num_threads(1)
-    lines = [compare(family).line() for family in WHOLE]
-    made = f"{datetime.date.today()}, transformers {transformers.__version__}, torch {torch.__version__}"
-    table = f"<!-- families -->\n{HEAD}\n" + "\n".join(lines) + f"\n\nMade on {made}.\n<!-- /families -->"
+    lines = [head]
+    for row in rows:
+        lines.append(row)
+        print(row, flush=True)
+    made = f"Made on {datetime.date.today()}, transformers {transformers.__version__}, torch {torch.__version__}."
+    table = "\n".join([f"<!-- {name} -->", *lines, "", made, f"<!-- /{name} -->"])
     page = PAGE.read_text("utf-8")
-    PAGE.write_text(re.sub("<!-- families -->.*<!-- /families -->", lambda _: table, page, flags=re.S), "utf-8")
+    PAGE.write_text(re.sub(f"<!-- {name} -->.*<!-- /{name} -->", lambda _: table, page, flags=re.S), "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write("families", HEAD, (compare(family).line() for family in WHOLE))

@@ -4,10 +4,8 @@
 """
 
 import contextlib
-import datetime
 import itertools
 import re
-from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
@@ -18,7 +16,7 @@ from torch import nn
 from attnlib.watch import _mode, report, watch
 from tests import model_families, watch_families
 
-PAGE = Path(__file__).parent.parent / "docs" / "watch.md"
+HEAD = "| model | clean | planted | found | missed | named falsely |\n|---|---|---|---|---|---|"
 LAYERS, N, ODD = 4, 7, 1  # layers of a model, tokens, the call in which a fault is planted
 REAL = torch.tensor([[1] * N, [1] * (N - 3) + [0] * 3])
 sdpa = F.scaled_dot_product_attention
@@ -247,38 +245,38 @@ def examine(model, fault=None, chunks=False):
     return report(seen, real=REAL if kind.padded and not chunks else None, maps=maps)
 
 
+def verdict(said, probes, numbers=None):
+    """Return "found", "missed" or what is named in its place: by which probes, at which calls, else at any."""
+    named = [place for place in said if place.verdict in ("wrong", "beware")]
+    calls = [{*map(int, re.findall(r"\d+", re.match(r"[\d, ]*", place.where)[0]))} for place in named]
+    here = [place.probe in probes and (numbers is None or at & numbers) for place, at in zip(named, calls, strict=True)]
+    false = [place for place, right in zip(named, here, strict=True) if not right and place.verdict == "wrong"]
+    false = [place for place in false if place.probe != "large inputs"]  # what a mask that hides all does further on
+    return f"{false[0].probe} at {false[0].where}" if false else "found" if any(here) else "missed"
+
+
 def judge(model, fault):
     """Return "found", "missed" or what is named in its place."""
     _, at, probes, _ = FAULTS[fault]
-    found = examine(model, fault)
-    named = [place for place in found if place.verdict in ("wrong", "beware")]
-    right = [place for place in named if place.probe in probes and (at is None or place.where.startswith(f"{at} "))]
-    false = [place for place in named if place not in right and place.verdict == "wrong"]
-    if false and not {place.probe for place in false} <= {"large inputs", *probes}:
-        return f"{false[0].probe} at {false[0].where}"
-    return "found" if right else "missed"
+    return verdict(examine(model, fault), probes, None if at is None else {at})
 
 
-def main():
-    import transformers
+def row(model, results, *clean):
+    """Return a row of the table: what the reports on a clean model say, and what became of each fault."""
+    missed = [fault for fault, result in results.items() if result == "missed"]
+    false = [f"{fault}: {result}" for fault, result in results.items() if result not in ("found", "missed")]
+    said = "; ".join({f"{place.verdict}: {place.probe}": 0 for places in clean for place in places}) or "silent"
+    found = len(results) - len(missed) - len(false)
+    cells = model, said, len(results), found, "; ".join(missed) or 0, "; ".join(false) or 0
+    return f"| {' | '.join(map(str, cells))} |"
 
-    torch.set_num_threads(1)
-    lines = ["| model | clean | planted | found | missed | named falsely |", "|---|---|---|---|---|---|"]
+
+def rows():
+    """Yield a row for each model."""
     for model, kind in MODELS.items():
         results = {fault: judge(model, fault) for fault, (*_, fits) in FAULTS.items() if fits(kind)}
-        missed = [fault for fault, result in results.items() if result == "missed"]
-        false = [f"{fault}: {result}" for fault, result in results.items() if result not in ("found", "missed")]
-        said = [place for chunks in {False, kind.chunks} for place in examine(model, chunks=chunks)]
-        clean = "; ".join(f"{place.verdict}: {place.probe}" for place in said) or "silent"
-        found = sum(result == "found" for result in results.values())
-        cells = model, clean, len(results), found, "; ".join(missed) or "0", "; ".join(false) or "0"
-        lines.append(f"| {' | '.join(map(str, cells))} |")
-        print(lines[-1], flush=True)
-    made = f"{datetime.date.today()}, transformers {transformers.__version__}, torch {torch.__version__}"
-    table = "<!-- faults -->\n" + "\n".join(lines) + f"\n\nMade on {made}.\n<!-- /faults -->"
-    page = PAGE.read_text("utf-8")
-    PAGE.write_text(re.sub("<!-- faults -->.*<!-- /faults -->", lambda _: table, page, flags=re.S), "utf-8")
+        yield row(model, results, *(examine(model, chunks=chunks) for chunks in {False, kind.chunks}))
 
 
 if __name__ == "__main__":
-    main()
+    watch_families.write("faults", HEAD, rows())

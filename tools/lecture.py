@@ -252,7 +252,7 @@ def at_home(plan, home):
     own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
     speaks = find_notebook("it_speaks")
     return (
-        f"**At home:** see where the same model looks in {own}. Then {now}. A check "
+        f"**At home:** see where SmolLM2, the model of the first slide, looks in {own}. Then {now}. A check "
         f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
         "through your own code."
     )

@@ -27,6 +27,7 @@ SCRIPT = "".join(
 STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
+SHORT = 40  # letters of code that a phone has on a line
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
 
 
@@ -56,6 +57,9 @@ class Renderer(IPythonRenderer):
 
     latex_environment = block_math
 
+    def block_code(self, code, info=None):
+        return highlight_code(code) if info == "python" else super().block_code(code, info)
+
 
 def markdown(text):
     """Return HTML; a link to a notebook leads to the page of the same name."""
@@ -69,8 +73,17 @@ def inline(text):
 
 
 def highlight_code(code):
-    """Return the HTML of Python code."""
-    return highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code"))
+    """Return the HTML of Python code; of a line that a phone breaks, what goes on stands below its own beginning."""
+    lines = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code")).splitlines(True)
+    return "".join(map(_hanging, lines))
+
+
+def _hanging(line):
+    begin, code, end = re.match(r"(<div .*?<pre>(?:<span></span>)?)?(.*?)(</pre>.*)?$", line, re.DOTALL).groups("")
+    words = html.unescape(re.sub("<.*?>", "", code))
+    if len(words) <= SHORT:
+        return line
+    return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{code}</span>{end}"
 
 
 def glyph(slug):

@@ -7,6 +7,7 @@ python -m tools.reading 03 05    those whose name starts so
 import argparse
 import html
 import re
+from itertools import cycle
 from pathlib import Path
 
 import nbformat
@@ -45,6 +46,7 @@ def entry(name, notebook):
         "name": name,
         "number": known.number,
         "minutes": known.minutes,
+        "exercises": known.exercise_minutes,
         "glyph": glyph(known.slug),
         "plain": re.sub(r"[$\\]", "", title),
         "title": inline(title.partition(" · ")[2] or title),
@@ -78,7 +80,7 @@ def show(cell):
     """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
     if cell.cell_type == "markdown":
         kind = exercise if has_tag(cell, "exercise") else opening if cell.source.startswith("# ") else markdown
-        cell.html = kind(cell.source)
+        cell.html = re.sub("<table>.*?</table>", name_cells, kind(cell.source), flags=re.DOTALL)
         for title in re.findall("<h2>(.*?)</h2>", cell.html):
             name = re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub("<.*?>", "", title)).lower()).strip("-")
             cell.html = cell.html.replace(f"<h2>{title}", f'<h2 id="{name}">{title}', 1)
@@ -89,6 +91,17 @@ def show(cell):
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
+
+
+def name_cells(table):
+    """Return a table; the cells of a wide one know their columns: on a phone they stand below each other."""
+    names = [re.sub("<.*?>", "", name) for name in re.findall("<th.*?>(.*?)</th>", table[0])]
+    if len(names) < 4:
+        return table[0]
+    column = cycle(names)
+    return re.sub("<td", lambda cell: f'<td data-of="{next(column)}"', table[0]).replace(
+        "<table", '<table class="wide"'
+    )
 
 
 def opening(source):
@@ -110,7 +123,8 @@ def output_html(output):
     if "text/html" in data:
         return data["text/html"]
     text = output.get("text") or data.get("text/plain", "")
-    return f'<pre class="printed">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
+    columns = " columns" if re.search(r"\S {2,}\S|^ ", text, re.MULTILINE) else ""  # what a line break would tear apart
+    return f'<pre class="printed{columns}">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
 
 
 def main():

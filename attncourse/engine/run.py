@@ -365,6 +365,16 @@ def _fix(message, code):
         return "begin `__init__` with `super().__init__()`: before that a module holds no layers."
     if "boolean index did not match" in message or "The shape of the mask" in message:
         return PROVED["mask_as_index"]
+    if "only integer scalar arrays" in message:
+        return "a slice x[a:b] wants numbers, and an array stands in it. An index may be an array, of positions."
+    if found := re.search(r"broadcast together with shapes \(([\d,]+)\) \(([\d,]+)\)", message):
+        shapes = [tuple(map(int, filter(None, shape.split(",")))) for shape in found.groups()]
+        fewer, more = sorted(shapes, key=len)
+        if fewer == more[:-1]:
+            lost = f"{fewer} lacks the last axis of {more}. If a sum, mean or norm took it"
+            return f"{lost}, keepdims=True leaves it there with size 1."
+        if len(more) == 1:
+            return f"x[:, None] makes a column of {fewer}, each entry of which meets all of {more}."
     of_tensor = "Boolean value of Tensor" in message
     if not (of_tensor or "truth value of an array" in message):
         return ""

@@ -108,7 +108,7 @@ class Verdict:
         shown = (beside(*maps) if maps else "") + self.picture
         return (
             f'<div class="attnlib-{self.state}" style="{BOX.format(TINTS[_MARKS[self.state]])}">'
-            f"<strong>{html.escape(self._title())}</strong>"
+            f"<strong>{maths(self._title(), 'html')}</strong>"
             + _line(words(self.meaning))
             + _line(as_html(self.message))
             + (f'<div style="overflow:auto;margin-top:6px">{shown}</div>' if shown else "")

@@ -2,6 +2,8 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+from ..engine.questions import tomllib
+
 
 @dataclass(frozen=True, eq=False)
 class Mistake:
@@ -25,6 +27,11 @@ class Mistake:
     @property
     def hints(self):
         return self.hint, self.then
+
+
+def read_mistakes(path):
+    """Return the mistakes of a file that has nothing but their words: a table each, named by the id."""
+    return tuple(Mistake(id, **words) for id, words in tomllib.loads(path.read_text("utf-8")).items())
 
 
 def scaled_by(factor):

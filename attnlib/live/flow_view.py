@@ -213,20 +213,24 @@ class _Call:
             words = f"{chosen} of the output {one['output'][i, c]:.4g}."  # the first part tells of all of them
         yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
-        below = self._product(one, i, j), drawing.steps_table(rows, self.keys, j, TABLE)
-        lines = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
-        high = 30 + (len(rows) + 1) * drawing.ROW
-        yield svg.picture(TABLE, high, "its arithmetic", sums, lines, at=(0, place.high))
+        tables = []
+        for wide, at in ((TABLE, (0, place.high)), (svg.PHONE, None)):
+            (product, y), high = self._product(one, i, j, wide), (len(rows) + 1) * drawing.ROW + 4
+            blocks = drawing.steps_table(rows, self.keys, j, wide)
+            lines = [f'<g transform="translate(0 {y + high * k})">{block}</g>' for k, block in enumerate(blocks)]
+            tables.append(svg.picture(wide, y + high * len(blocks), "its arithmetic", sums, [product, *lines], at=at))
+        yield svg.layouts(*tables)
 
-    def _product(self, one, i, j):
-        """Return the line that makes a score: query and key, their products, the sum."""
+    def _product(self, one, i, j, wide):
+        """Return what makes a score: query and key, their products, the sum; and its height, on a phone two lines."""
         x, line = 8, []
         for name, label, colour in (("query", self.queries[i], QUERY), ("key", self.keys[j], KEY)):
             words = f"{name} {svg.shorten(label)}"
             line.append(svg.tag(x, 17, words, colour, anchor="start"))
             x += round(svg.width(words)) + 16
-        terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], TABLE - x - 58)
-        return "".join([*line, svg.text(x, 17, f"q.k = {terms}", math=True)])
+        x, y = (x, 17) if wide == TABLE else (8, 37)
+        terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], wide - x - 58)
+        return "".join([*line, svg.text(x, y, f"q.k = {terms}", math=True)]), y + 9
 
     def _rows(self, one, hidden, i, c):
         """Return the rows of the table: each step of query i as the trace has it, for all keys."""

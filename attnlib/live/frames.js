@@ -62,6 +62,17 @@
       }
       shown = now;
       tell();
+      narrow();
+    };
+    // A picture that is a little wider than a phone shrinks, but for its letters.
+    const narrow = () => {
+      for (const svg of box.closest(".reveal") ? [] : view.querySelectorAll(":scope > svg[width], :scope > figure > svg[width]")) {
+        const share = view.clientWidth / svg.getAttribute("width");
+        if (!svg.style.width && (share < 0.8 || share >= 1)) continue;
+        svg.attnlibBox ??= svg.getAttribute("viewBox");
+        svg.style.width = share < 0.8 || share >= 1 ? "" : "100%";
+        readable(svg, svg.attnlibBox);
+      }
     };
     // What moves alone brings the others back to where they stood, and they bring it back.
     const moved = (k, stop) => {
@@ -120,8 +131,54 @@
     }
     const below = fills ? [row, view, told] : [view];
     box.replaceChildren(...(asks ? [row, view] : [...controls, ...below]));
+    new ResizeObserver(narrow).observe(view);
     window.attnlibScrolls(view);
     if (!box.closest(".reveal")) window.attnlibGrows(box, () => view);
+  };
+
+  // Where a figure shrinks its letters keep 13 pixels. A line that is longer than the figure is broken, and the picture
+  // takes in what its words then need around it.
+  const readable = (svg, box) => {
+    svg.setAttribute("viewBox", box);
+    const words = [...svg.querySelectorAll("text")];
+    for (const one of words) {
+      one.attnlibSize ??= one.getAttribute("font-size") ?? 13;
+      one.setAttribute("font-size", one.attnlibSize);
+      if (one.attnlibLine) one.textContent = one.attnlibLine;
+    }
+    const [left, top, wide, high] = box.split(" ").map(Number);
+    for (let turn = 0; turn < 6; turn += 1) {
+      const whole = svg.getBoundingClientRect(), { x, y, width } = svg.viewBox.baseVal, scale = whole.width / width;
+      if (!scale) return;
+      let edges = [left, top, left + wide, top + high];
+      for (const one of words) {
+        const size = Math.max(one.attnlibSize, 13 / scale);
+        one.setAttribute("font-size", size);
+        const room = width - 2, parts = one.textContent.split(" ");
+        if (svg.closest(".attnlib-figure") && !one.querySelector("tspan") && one.getComputedTextLength() > room && parts.length > 1) broken(one, parts, room, size);
+        const at = one.getBoundingClientRect();
+        const [l, t] = [x + (at.left - whole.left) / scale, y + (at.top - whole.top) / scale];
+        edges = [Math.min(edges[0], l), Math.min(edges[1], t), Math.max(edges[2], l + at.width / scale), Math.max(edges[3], t + at.height / scale)];
+      }
+      svg.setAttribute("viewBox", `${edges[0]} ${edges[1]} ${edges[2] - edges[0]} ${edges[3] - edges[1]}`);
+    }
+  };
+  const broken = (text, words, room, size) => {
+    text.attnlibLine = text.textContent;
+    const lines = [words.shift()];
+    for (const word of words) {
+      text.textContent = `${lines.at(-1)} ${word}`;
+      if (text.getComputedTextLength() > room) lines.push(word);
+      else lines[lines.length - 1] = text.textContent;
+    }
+    const line = (words, k) => {
+      const part = document.createElementNS(text.namespaceURI, "tspan");
+      part.textContent = words;
+      part.setAttribute("x", text.getAttribute("x"));
+      part.setAttribute("dy", k ? 1.25 * size : -1.25 * size * (lines.length - 1));
+      return part;
+    };
+    text.replaceChildren(...lines.map(line));
   };
 
   // A column that stands below the others shows what names its rows, too: at its left, where they stand beside it.
@@ -134,16 +191,20 @@
         place.replaceChildren(...(shows ? [figure.querySelector(`[data-names="${place.dataset.of}"]`).cloneNode(true)] : []));
       column.querySelectorAll("[data-of] :is(defs, use)").forEach((mark) => mark.remove());
     };
-    const columns = [...figure.querySelectorAll(":scope > [data-rows]")].map((svg) => [svg, svg.getAttribute("viewBox")]);
+    const columns = [...figure.querySelectorAll(":scope > svg")].map((svg) => [svg, svg.getAttribute("viewBox")]);
+    let room = 0;
     const lay = () => {
+      if (room === (room = figure.clientWidth)) return;
       for (const [column, alone] of columns) shape(column, alone, false);
       for (const [column] of columns)
-        if (column.getBoundingClientRect().top > column.previousElementSibling.getBoundingClientRect().top + 1)
+        if (column.dataset.rows && column.getBoundingClientRect().top > column.previousElementSibling.getBoundingClientRect().top + 1)
           shape(column, column.dataset.rows, true);
       const wide = [...figure.querySelectorAll(":scope > svg:not(i + svg)")].map((svg) => svg.style.getPropertyValue("--wide"));
       figure.style.setProperty("--most", Math.max(...wide));
+      if (room && !figure.closest(".reveal")) for (const [column] of columns) readable(column, column.getAttribute("viewBox"));
     };
-    if (columns.length) new ResizeObserver(lay).observe(figure);
+    figure.classList.toggle("attnlib-fits", !figure.closest(".reveal"));
+    new ResizeObserver(lay).observe(figure);
   };
 
   for (const figure of document.querySelectorAll(".attnlib-figure")) {

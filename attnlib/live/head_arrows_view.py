@@ -299,10 +299,10 @@ class _Plane:
         for v in range(20, round(self.low.max() + self.size.max()) + 20, 20):
             if x + v * unit < wide - svg.width(along) - 20:
                 lines.append(f"M{x + v * unit:.1f} {bottom - 6}V{bottom}")
-                ticks.append(svg.text(round(x + v * unit), bottom - 10, str(v), size=12, anchor="middle"))
+                ticks.append(svg.text(round(x + v * unit), bottom - 10, str(v), anchor="middle"))
             if y - v * unit > top + 30:
                 lines.append(f"M0 {y - v * unit:.1f}h6")
-                ticks.append(svg.text(10, round(y - v * unit) + 4, str(v), size=12))
+                ticks.append(svg.text(10, round(y - v * unit) + 4, str(v)))
         ends = (max(-x, y - bottom) / unit, min(wide - x, y - top) / unit)
         across = "".join(f"{'L' if k else 'M'}{x + v * unit:.1f} {y - v * unit:.1f}" for k, v in enumerate(ends))
         yield f'<path d="M0 {top}h{wide}v{high}h-{wide}z" fill="none" stroke="{LINE}" opacity="0.5"/>'
@@ -312,8 +312,8 @@ class _Plane:
         here = "" if layout.narrow else "here "
         yield svg.text(wide - 6, bottom - 8, along, anchor="end")
         yield svg.text(round(x) + 8, top + 15, f"↑ towards {up}")
-        yield svg.text(wide - 6, bottom - 28, f"{here}{right} leads", anchor="end", size=12)
-        yield svg.text(6, top + 15, f"{here}{up} leads", size=12)
+        yield svg.text(wide - 6, bottom - 28, f"{here}{right} leads", anchor="end")
+        yield svg.text(6, top + 15, f"{here}{up} leads")
 
 
 def _set_words(words, wide):
@@ -366,7 +366,7 @@ def _number_of_head(j, x, y, head):
     radius, fill, edge, style = (10, VALUE, VALUE, ' style="fill:#000000"') if j == head else (8, "none", LINE, "")
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}" stroke="{edge}"/>'
-        f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="12" text-anchor="middle"{style}>{j + 1}</text>'
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="13" text-anchor="middle"{style}>{j + 1}</text>'
         f"{svg.target(round(x) - 11, round(y) - 11, 22, 22, row='head', first=j)}"
     )
 
@@ -396,7 +396,7 @@ def _ends(name, chain, end, box):
     yield f'<circle class="attnlib-moves" cx="{right:.1f}" cy="{down:.1f}" r="6" fill="{NEXT}"/>'
     where, middle = f"({', '.join(_with_sign(v, plus='') for v in end.tolist())})", round(left + wide / 2)
     yield svg.tag(middle, round(top) + 13, name, NEXT)
-    yield svg.text(middle, round(top) + 29, where, size=12, anchor="middle")
+    yield svg.text(middle, round(top) + 29, where, anchor="middle")
 
 
 def _with_sign(value, plus="+"):

@@ -89,7 +89,7 @@ def _picture(trace, angle, length):
     span = {"vmin": -REACH * 2, "vmax": REACH * 2, "rows": ["0"]}
     rows = [(symbol, getattr(trace, name)[0], span, None) for name, symbol in steps.maps(trace).items()]
     rows[-1] = ("weight", weights, {"rows": ["0"]}, float(weights.sum()))
-    table = [drawing.steps_table(rows, names, None, SIDE + GAP)]
+    table = drawing.steps_table(rows, names, None, SIDE + GAP)
     shares, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
     high, low, options = TOP + SIDE + 4, 4 + 4 * drawing.ROW, {"grow": GROW, "whole": WIDE}
     pictures = {

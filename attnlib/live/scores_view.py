@@ -140,4 +140,6 @@ def _below(title, weights, query):
 def _ticks(reach):
     step = next(step for k in range(6) for step in (10**k, 2 * 10**k, 5 * 10**k) if reach / step <= 4)
     marks = [k * step for k in range(-int(reach // step), int(reach // step) + 1)]
-    return "".join(svg.text(_x(mark, reach), HIGH + 34, str(mark), anchor="middle") for mark in marks)
+    return "".join(
+        svg.text(min(max(_x(mark, reach), 13), PANEL - 13), HIGH + 34, str(mark), anchor="middle") for mark in marks
+    )

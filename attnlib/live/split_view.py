@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments, svg
-from ..colours import SHARES, inks, map_name
+from ..colours import EDGE, SHARES, inks
 from .controls import choice
 from .view import LiveView
 
@@ -132,13 +132,12 @@ def _labels(step, words, whole):
 
 def _cells(step, n):
     """Yield the cells in the order of their numbers, each at its place in the array: so they move and stay the same."""
-    shades = [(SHARES[level], inks()[level]) for level in np.linspace(30, 245, n).astype(int)]
-    end = svg.paint(map_name(None))
+    shades = [(SHARES[level], inks(EDGE)[level]) for level in np.linspace(20, 180, n).astype(int)]
     for number, place in sorted((int(number), place) for place, number in np.ndenumerate(step.array)):
         (x, y), (token, feature) = _at(place, step, n), divmod(number, step.array.size // n)
         share, ink = shades[token]
         yield (
-            f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{end}" '
+            f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{EDGE}" '
             f'fill-opacity="{share:.3g}"/>'
             f'<text x="{x + SIDE / 2 - 0.5:g}" y="{y + 16}" font-size="13" text-anchor="middle" style="fill:{ink}">'
             f"{token}{feature}</text>"

@@ -182,9 +182,26 @@ def draw_maps(
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
+            if side == WIDE and not bars:
+                drawing = svg.layouts(drawing, _stack(weights, title, labels, words))
         silent = free or attn_mask is not None or len(weights) == 1
         figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
+
+
+def _stack(weights, title, labels, words):
+    """Return a wide map as a phone has it: keys that have room for their weights, the others below."""
+    queries, keys, mask = (labels[name] for name in ("queries", "keys", "attn_mask"))
+    names, drawn = queries or map(str, range(len(weights))), []
+    most = svg.columns_on_a_phone(names, weights.shape[1])
+    for first in range(0, weights.shape[1], most):
+        part = np.s_[:, first : first + most]
+        now = {
+            "keys": (keys or [*map(str, range(weights.shape[1]))])[part[1]],
+            "attn_mask": None if mask is None else mask[part],
+        }
+        drawn.append(svg.heatmap(weights[part], title=title if not first else "", **labels | now, **words))
+    return "".join(drawn)
 
 
 def _is_wide(shape):

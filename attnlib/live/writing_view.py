@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,8 +17,9 @@ from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 100  # pixels of a map, of the room around it
+BESIDE, COLUMNS = 70, 9  # of a map on a phone: room at its left, columns; what has none goes on below
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
-LONGEST, PHONE = 64, 320  # tokens of a sentence; pixels of one on a phone
+LONGEST = 64  # tokens of a sentence
 START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
@@ -79,18 +81,18 @@ def writing(
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        halves = [
-            f'<g class="attnlib-{name}">{_sentence(tokens, n, room)}</g>'
-            for name, room in (("across", right), ("down", min(right, PHONE)))
-        ]
-        halves.append(_heads(list(weights), maps, tokens[:n], chosen))
-        left = svg.picture(
-            right, TOP + SLANT + len(maps) * ROW, "a sentence being written", sentence, halves, at=(0, 0)
-        )
+        drawn, high = [], SLANT + len(maps) * ROW
+        for room, left, most, at in ((right, LEFT, longest + 1, (0, 0)), (svg.PHONE, BESIDE, COLUMNS, None)):
+            starts = range(0, longest + 1, most)
+            rows = [_heads(list(weights), maps, tokens[:n], chosen, s, most, left, high) for s in starts]
+            size, title = (room, TOP + high * math.ceil(n / most)), "a sentence being written"
+            drawn.append(svg.picture(*size, title, sentence, [_sentence(tokens, n, room), *rows], at=at))
         bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n])}</g>'
         words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
-        return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
+        return svg.layouts(*drawn) + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {
+            "weights": maps
+        }
 
     controls = {
         "step": integers("step", 0, longest - 1, min(longest // 2, longest - 1)),
@@ -181,21 +183,27 @@ def _sentence(tokens, n, right):
     return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=16, bold=True, anchor="middle")])
 
 
-def _heads(names, maps, tokens, key):
-    """Return the rows of all heads; every token has its column from the start, so that nothing moves."""
-    high = ROW * len(maps)
-    elements = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
-    elements += [
-        svg.text(LEFT + CELL * j + 21, high + 16, svg.shorten(token), anchor="end", turn=-50)
-        for j, token in enumerate(tokens)
-    ]
-    cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
-    chosen = "" if key is None else svg.frame(CELL * key, -1.5, CELL, high + 3, KEY, line=2)
-    n = len(tokens)
-    where = svg.target(0, 0, CELL * n, high, row="row", rows=len(maps), column="key", columns=n, shown="weights")
-    elements.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
-    elements.append(svg.tag(LEFT + CELL * n / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
-    return f'<g transform="translate(0 {TOP})">{"".join(elements)}</g>'
+def _heads(names, maps, tokens, key, start, most, left, apart):
+    """Return the rows of all heads; every token has its column from the start, so that nothing moves.
+
+    It holds the columns from `start`, at most so many; each such map stands `apart` pixels below the one before.
+    """
+    high, tokens, part = ROW * len(maps), tokens[start : start + most], maps[:, start : start + most]
+    n, elements = len(tokens), []
+    if n:
+        elements = [svg.text(left - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
+        elements += [
+            svg.text(left + CELL * j + 21, high + 16, svg.shorten(token), anchor="end", turn=-50)
+            for j, token in enumerate(tokens)
+        ]
+        cells = svg.matrix(part, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
+        here = key is not None and start <= key < start + n
+        chosen = svg.frame(CELL * (key - start), -1.5, CELL, high + 3, KEY, line=2) if here else ""
+        options = {"row": "row", "rows": len(maps), "column": "key", "columns": n, "shown": "weights"}
+        where = "" if start else svg.target(0, 0, CELL * n, high, **options)
+        elements.append(f'<g transform="translate({left} 0)">{cells}{chosen}{where}</g>')
+        elements.append(svg.tag(left + CELL * n / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
+    return f'<g transform="translate(0 {TOP + apart * (start // most)})">{"".join(elements)}</g>'
 
 
 def _bars(p, vocabulary, taken):

@@ -7,7 +7,7 @@ call.
 
 # ruff: noqa: F401  what the views draw with, under one name
 
-from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heads, heatmap
+from .charts import CELLS, PHONE, SIDE, bars, cell_side, columns, columns_on_a_phone, describe, heads, heatmap
 from .parts import (
     TIMES,
     beside,

@@ -14,7 +14,7 @@ from .parts import LARGE, exact, frame, picture, shorten, tag, target, text
 CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
 LARGEST_CELL = 54  # pixels of a cell at most
-PHONE, WITH_NUMBER = 350, 30  # pixels that a page of 390 has for labels and cells; of a cell with room for its weight
+PHONE, WITH_NUMBER = 353, 31  # pixels that a page of 390 has for labels and cells; of a cell with room for its weight
 TOP, LINE_HEIGHT, SLANTED = 26, 14, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
@@ -87,7 +87,7 @@ def heatmap(
         elements.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
-    wide = max(place.left + place.width + (58 if scale else 8), place.left + parts.width(title, LARGE) + 10)
+    wide = max(place.left + place.width + (58 if scale else 5), place.left + parts.width(title, LARGE) + 10)
     return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead, row_name), elements)
 
 
@@ -187,11 +187,24 @@ def _spacing(keys, cell):
     return every, slanted, round(32 + 0.77 * longest) if slanted else 44
 
 
+def _room_for_labels(queries):
+    return 32 + round(min(max(parts.width(shorten(query)) for query in queries), 80))
+
+
+def columns_on_a_phone(queries, n):
+    """Return how many of n keys a phone shows beside each other: as even parts as have their weights in the cells.
+
+    >>> columns_on_a_phone(["whole"], 16)
+    8
+    """
+    return math.ceil(n / math.ceil(n * WITH_NUMBER / (PHONE - _room_for_labels(queries))))
+
+
 @lru_cache(maxsize=64)
 def _layout(shape, queries, keys, side):
     n_q, n_k = shape
     cell = min(cell_side(side, max(n_q, n_k)), LARGEST_CELL)
-    left = 34 + round(min(max(parts.width(shorten(query)) for query in queries), 80))
+    left = _room_for_labels(queries)
     fits = (PHONE - left) // n_k
     cell = fits if WITH_NUMBER <= fits < cell else cell
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
@@ -259,7 +272,7 @@ def columns(weights, step, high, keys, blocked=None):
     2
     """
     elements, written = [], []
-    places, size = parts.decimals(weights, step), parts.number_size(step)
+    places = parts.decimals(weights, step)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
     for j, w in enumerate(weights.tolist()):
         hidden, finite = blocked is not None and blocked[j], math.isfinite(w)
@@ -273,7 +286,7 @@ def columns(weights, step, high, keys, blocked=None):
         written.append(("", math.inf))
         if places is not None:
             written[j] = "-" if hidden else f"{w:.{places}f}", high - tall - 4
-            elements.append(text((j + 0.5) * step, written[j][1], written[j][0], size=size, anchor="middle"))
+            elements.append(text((j + 0.5) * step, written[j][1], written[j][0], anchor="middle"))
     return "".join([_grid(step, high, written), *elements])
 
 

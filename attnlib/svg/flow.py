@@ -22,7 +22,8 @@ LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
 SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 11, 14  # room of a caption; between matrices that meet in a product; around
 # words on an arrow; height of a label
-KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
+# Of the table: columns for keys, height of a row, width of its name and its sum, pixels of a column on a phone.
+KEYS, ROW, NAME, SUM, NARROW = 9, 19, 104, 76, 42
 GREY = EDGE  # of what has no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
 
@@ -295,30 +296,37 @@ def steps_table(rows, keys, j, wide):
     """Return the way from scores to an output as a table: a column per key, a row per step, sums at the right.
 
     `rows` are (name, values (n_k,), options of `parts.matrix`, the sum over all keys where it means something); key j
-    is framed; the table takes at most `wide` pixels.
+    is framed; the table takes at most `wide` pixels, and goes on below itself where these are few: [part].
     """
     n = min(len(keys), KEYS)
     first = 0 if j is None else min(max(j - n // 2, 0), len(keys) - n)
-    side = min(72, (wide - NAME - SUM) // n)
-    elements = []
-    for k in range(first, first + n):
+    side = max(NARROW, min(72, (wide - NAME - SUM) // n))
+    most, last = (wide - NAME) // side, (wide - NAME - SUM) // side  # columns without sums, and with them
+    most = math.ceil(n / (1 + math.ceil((n - last) / most)))
+    ends = [*range(first, first + n, most), first + n]
+    return [_columns(rows, keys, j, *part, side, part[1] == first + n, n) for part in pairwise(ends)]
+
+
+def _columns(rows, keys, j, first, end, side, sums, n):
+    elements, right = [], NAME + (end - first) * side
+    for k in range(first, end):
         x, words = NAME + (k - first + 0.5) * side, shorten(keys[k], max(2, min(LETTERS, side // 8)))
         elements.append(tag(x, 13, words, KEY) if k == j else text(x, 13, words, anchor="middle"))
-    right = NAME + n * side
     if n < len(keys):
-        elements.append(text(NAME - 8, 13, f"{n} of {len(keys)} keys", anchor="end"))
-    elements.append(text(right + SUM / 2, 13, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
+        elements.append(text(NAME - 4, 13, f"{n} of {len(keys)} keys", anchor="end"))
+    if sums:
+        elements.append(text(right + SUM / 2, 13, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
     for row, (name, values, options, total) in enumerate(rows, start=1):
         y = row * ROW + 1
-        part = np.s_[None, first : first + n]
+        part = np.s_[None, first:end]
         shown, blocked = values[part], options.get("blocked")
         options = {**options, "blocked": None if blocked is None else blocked[part]}
         most = parts.decimals(shown, 0.85 * side, most=4, least=1) or 0
         cells = parts.matrix(shown, side, high=ROW, most=most, **options)
-        elements.append(text(NAME - 8, y + 14, name, anchor="end", math=True))
+        elements.append(text(NAME - 4, y + 14, name, anchor="end", math=True))
         elements.append(f'<g transform="translate({NAME} {y})">{cells}</g>')
-        if total is not None:
+        if sums and total is not None:
             elements.append(text(right + SUM / 2, y + 14, f"{total:.5g}", anchor="middle", bold=True))
-    if j is not None:
+    if j is not None and first <= j < end:
         elements.append(frame(NAME + (j - first) * side, ROW + 1, side, len(rows) * ROW, KEY))
     return "".join(elements)

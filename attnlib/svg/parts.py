@@ -20,12 +20,12 @@ from ..colours import QUERY as QUERY  # examples name it
 from ..symbols import maths, speech
 
 LABEL = 10  # most characters of a label
-SIZE, LARGE, SMALL = 13, 16, 12  # of all words, of titles, of numbers in small cells
+SIZE, LARGE = 13, 16  # of all words, of titles
 MANY_CELLS = 256 * 256  # more of them are an image with a palette, where a small one would only be larger for it
-AIR = 3  # pixels between two numbers in a row; a sign is air, too
+AIR = 1.5  # pixels between two numbers in a row, at least; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
-# Widths of letters in DejaVu Sans at size 1, at most.
-ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
+# Widths of letters in DejaVu Sans and of a minus in Inter, at size 1, at most.
+ADVANCE = defaultdict(lambda: 0.64, {"-": 0.47} | dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
 NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="var(--sans,system-ui,sans-serif)" fill="currentColor"'
@@ -167,18 +167,7 @@ def number(value, places):
     return words[1:] if words[0] == "-" and not words.strip("-0.") else words
 
 
-def number_size(room):
-    """Return the size of numbers in cells `room` wide: where a sign and two decimals need more at 13, it is 12.
-
-    A map of nine keys has its numbers on a phone at 12 alone.
-
-    >>> number_size(39), number_size(38)
-    (13, 12)
-    """
-    return SIZE if room >= width("-0.25", SIZE) + 1 else SMALL
-
-
-def decimals(values, room, size=None, most=2, least=None):
+def decimals(values, room, most=2, least=None):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
     Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
@@ -189,7 +178,7 @@ def decimals(values, room, size=None, most=2, least=None):
     >>> decimals(np.array([0.25, 1.0]), 20, least=0), decimals(np.array([3.0, 12.0]), 20, least=1)
     (0, 0)
     """
-    finite, size = values[np.isfinite(values)].tolist(), size or number_size(room)
+    finite = values[np.isfinite(values)].tolist()
     if not finite:
         return None
     ends = min(finite), max(finite)
@@ -197,7 +186,7 @@ def decimals(values, room, size=None, most=2, least=None):
     least = most if least is None else min(least, most)
     for places in range(most, least - 1, -1):
         words = [f"{v:.{places}f}" for v in ends]
-        if all(max(width(w, size) + 1, width(w.lstrip("-"), size) + AIR) <= room for w in words):
+        if all(max(width(w) + 1, width(w.lstrip("-")) + AIR) <= room for w in words):
             return places
     return None
 
@@ -233,7 +222,7 @@ def matrix(
     n, m = values.shape
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
-    places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
+    places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SIZE + 3 else None
     flat = values.ravel().tolist()
     scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
     hovers = [exact(value) for value in flat]
@@ -255,7 +244,7 @@ def matrix(
     return (
         f'<g fill="{end}" shape-rendering="crispEdges">{_ground(side * m, high * n)}{"".join(cells)}</g>'
         f"{_gaps(n, m, side, high)}{stripes}"
-        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{number_size(side - inset)}" pointer-events="none">'
+        f'<g fill="{plain[0]}" text-anchor="middle" font-size="{SIZE}" pointer-events="none">'
         f"{''.join(numbers)}</g>"
     )
 

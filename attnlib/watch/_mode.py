@@ -131,7 +131,9 @@ def _four_axes(tensors, module):
         own = x.shape[:-2]
         if name == "mask" and x.dim() in (2, 4):
             x = x.expand(*(1,) * (4 - x.dim()), *x.shape)
-        elif own.numel() == lead.numel() or not len(own) == len(lead) == 2:  # else groups share its heads
+        elif own.numel() == lead.numel():
+            x = x.reshape(*both, *x.shape[-2:])
+        elif not len(own) == len(lead) == 2:  # else groups share its heads
             x = x.expand(*lead, *x.shape[-2:]).reshape(*both, *x.shape[-2:])
         return x.transpose(0, 1) if first else x
 

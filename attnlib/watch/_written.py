@@ -38,17 +38,13 @@ class Follower:
             self._mark(result, "linear")
         elif name in _PRODUCTS:
             place, *names = _PRODUCTS[name]
-            a, b = (args[i] if len(args) > i else kwargs[key] for i, key in enumerate(names, place))
-            lead = "ABCDEF"[: max(a.dim(), b.dim()) - 2]
-            if min(a.dim(), b.dim()) > 1:
-                letters = lead[len(lead) + 2 - a.dim() :] + "ic", lead[len(lead) + 2 - b.dim() :] + "cj", lead + "ij"
-                self._product(*letters, a, b, result, kwargs.get("alpha", 1.0))
+            x, y = (_argument(args, kwargs, i, key) for i, key in enumerate(names, place))
+            if min(x.dim(), y.dim()) > 1:
+                self._product("...ic,...cj,...ij", x, y, result, kwargs.get("alpha", 1.0))
         elif name == "einsum":
-            tensors = [*following.tensors(args[1:])]
-            if isinstance(args[0], str) and "->" in args[0] and len(tensors) == 2:
-                equation = args[0].replace(" ", "").replace("->", ",")
-                more = "ABCDEF"[: tensors[0].dim() - len(equation.split(",")[0].replace("...", ""))]
-                self._product(*equation.replace("...", more).split(","), *tensors, result)
+            pair = [*following.tensors(args[1:])]
+            if isinstance(args[0], str) and "->" in args[0] and len(pair) == 2:
+                self._product(args[0].replace(" ", "").replace("->", ","), *pair, result)
         else:
             self._elementwise(name, args, kwargs, result, first)
 
@@ -65,7 +61,7 @@ class Follower:
         tag, most = max(tagged, key=lambda pair: _ORDER.index(type(pair[0])), default=(None, None))
         new, bare = name not in _SHAPES, name.strip("_")
         if bare in following.SOFTMAX and not isinstance(tag, _Weights):
-            axis = args[1] if len(args) > 1 else kwargs.get("dim", -1)
+            axis = _argument(args, kwargs, 1, "dim", -1)
             features = isinstance(tag, Scaled) and tag.origin  # of a linear layer, as of a router: no map of pairs
             scores = tag if isinstance(tag, _Scores) else None
             tag = None if features else _Weights(scores, first.detach(), axis % first.dim() - first.dim())
@@ -77,20 +73,23 @@ class Follower:
             tag = _scaled_by(tag, args, following.SCALES[bare], table)
         elif bare == "exp" and isinstance(tag, _Scores):
             tag = _Weights(tag, first.detach(), -1)
+        elif name == "normalize":
+            tag = Scaled(1.0, "norm")
         elif bare in ("cos", "sin"):
             tag = None  # positions times frequencies are a product, too
         elif isinstance(tag, _Scores) and new:
             if bare not in _ADDS or ("sub" in bare and args[0] is not most):
                 tag = _note_change(tag, bare)
         elif isinstance(tag, _Weights) and name == "dropout":
-            p, on = args[1:3] if len(args) > 2 else (kwargs.get("p", 0.5), kwargs.get("training", True))
-            tag = tag._replace(dropout=p * on)
+            tag = tag._replace(
+                dropout=_argument(args, kwargs, 1, "p", 0.5) * _argument(args, kwargs, 2, "training", True)
+            )
         elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
             tag = tag._replace(notes=("made of two maps, the scores are those of one",))
         elif isinstance(tag, Scaled) and new:
             alike = [self.tags.get(x) for x in following.tensors(args)]  # a sum of two with one factor, as in rotations
             kept = bare in _SUMS and len({getattr(other, "factor", 1.0) for other in alike}) == 1
-            tag = tag if kept else tag.origin and Scaled(1.0, tag.origin)
+            tag = tag if kept else _without_factor(tag)
         if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
@@ -100,8 +99,10 @@ class Follower:
             if x.is_floating_point() and whole:
                 self.tags[x] = tag
 
-    def _product(self, a, b, out, x, y, result, alpha=1.0):
+    def _product(self, equation, x, y, result, alpha=1.0):
         """See a product of two tensors: scores, or weights that multiply values; letters name the axes."""
+        parts = zip(equation.split(","), (x, y, result), strict=True)
+        a, b, out = (part.replace("...", "ABCDEF"[6 - z.dim() + len(part.replace("...", "")) :]) for part, z in parts)
         if self.weigh(y):
             a, b, x, y = b, a, y, x
         if len(b) == 2 and (len(a) > 2 or isinstance(y if y._base is None else y._base, torch.nn.Parameter)):
@@ -125,12 +126,10 @@ class Follower:
             order = [a.index(letter) for letter in (*lead, i, c)]
             self._use(x, y, in_order(y, b, c, j), in_order(result, out, i, j), order)
             return self._mark(result, "mixed")
-        sides = [(x, in_order(x, a, i, c)), (y, in_order(y, b, j, c))]
-        before, views = [], []
-        for side, view in sides[::-1] if out.index(i) > out.index(j) else sides:
-            before.append(tag.factor if isinstance(tag := self.tags.get(side), Scaled) else 1.0)
-            views.append(view.detach() if before[-1] == 1 else view.detach() / before[-1])
-        self.tags[result] = _Scores(*views, before[0] * before[1] * alpha)
+        f, g = (tag.factor if isinstance(tag := self.tags.get(side), Scaled) else 1.0 for side in (x, y))
+        query, key = in_order(x, a, i, c).detach() / f, in_order(y, b, j, c).detach() / g
+        query, key = (key, query) if out.index(i) > out.index(j) else (query, key)
+        self.tags[result] = _Scores(query, key, f * g * alpha)
 
     def _use(self, weights, source, value, out, order):
         """Hand over weights at the moment when they multiply the values; `order` makes them (..., n_q, n_k)."""
@@ -166,24 +165,30 @@ class Follower:
         self.keep("written out", some, scale, dropout=tag.dropout, notes=notes)
 
 
+def _argument(args, kwargs, place, name, default=None):
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
 def _note_change(scores, name):
     return scores._replace(notes=(*scores.notes, f"scores changed by {name}"))
 
 
 def _scaled_by(tag, args, power, table):
-    numbers = [c for x in args[1::-1] if (c := following.constant(x)) is not None]
-    if numbers and numbers[0] and (power > 0 or following.constant(args[1]) is not None):
-        if tag is None:
-            return Scaled(numbers[0] ** power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
-        return tag if isinstance(tag, _Weights) else tag._replace(factor=tag.factor * numbers[0] ** power)
-    if not isinstance(tag, _Scores):
-        return (
-            tag
-            if isinstance(tag, _Weights) or (tag and table and power > 0)
-            else tag and tag.origin and Scaled(1.0, tag.origin)
-        )
-    mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # of 0 and 1
-    return tag if mask else _note_change(tag, "a factor that is not one number")
+    number = following.constant(args[1]) or (power > 0 and following.constant(args[0]))
+    if isinstance(tag, _Weights) or getattr(tag, "origin", "") == "norm":  # a number after a norm is part of it
+        return tag
+    if number and tag is None:
+        return Scaled(number**power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
+    if number:
+        return tag._replace(factor=tag.factor * number**power)
+    if isinstance(tag, _Scores):
+        mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # 0 and 1
+        return tag if mask else _note_change(tag, "a factor that is not one number")
+    return tag if tag is None or (table and power > 0) else _without_factor(tag)
+
+
+def _without_factor(tag):
+    return Scaled(1.0, tag.origin) if tag.origin else None
 
 
 def _exchanges_axes(before, after):

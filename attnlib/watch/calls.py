@@ -39,12 +39,14 @@ class Call:
     # (b, h, n, d): query, key, value, output; mask, or of a call that is written out masked scores and perhaps weights.
     kept: dict[str, torch.Tensor] | None = None
 
-    def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
+    def trace(
+        self, batch: int = 0, head: int | None = None, queries: slice = ALL, *, proved: bool = True
+    ) -> core.AttentionTrace:
         """Return every step of one sequence, whose output is the model's own up to rounding.
 
         `batch` and `head` count from 0; without a head it has all, (h, n_q, n_k). `queries` are the rows: the map of a
         long text may not fit into memory. LookupError says that the call was not kept, or has no product of queries and
-        keys; ArithmeticError by how much the output computed again is not the model's own.
+        keys; ArithmeticError by how much the output computed again is not the model's own, unless `proved` is False.
         """
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
@@ -64,7 +66,7 @@ class Call:
         nan = np.where(np.isnan(models).any(-1, keepdims=True), np.nan, 0)  # the model's own, where attnlib has 0
         trace = replace(trace, weights=trace.weights + nan, output=trace.output + nan)
         far = np.abs(trace.output - models)[nan[..., 0] == 0].max(initial=0)
-        if not (error := far / np.nanmax(np.abs(models), initial=1e-30)) <= TOLERANCE[self.dtype]:
+        if not (error := far / np.nanmax(np.abs(models), initial=1e-30)) <= TOLERANCE[self.dtype] and proved:
             why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
             raise ArithmeticError(
                 f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
@@ -105,6 +107,14 @@ class Call:
         x = x.expand(*(x.shape[:2] if at == (ALL, ALL) else (self.b, self.h)), self.n_q, self.n_k)
         return _as_boolean(x[at][..., rows, :])
 
+    def read_mask(self) -> tuple[torch.Tensor, bool]:
+        """Return who may attend, (b or 1, h or 1, n_q, n_k), and whether a bias is added, too."""
+        if (mask := self._mask((ALL, ALL), ALL)) is None:
+            mask = torch.ones(self.n_q, self.n_k, dtype=torch.bool)
+        allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
+        bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
+        return allowed.expand(*(allowed.shape[:-2] or (1, 1)), -1, -1).cpu(), bias
+
     @cached_property
     def mask_in_words(self) -> str:
         """What kind of mask it is: none, causal, padding, and whether a bias is added."""
@@ -112,12 +122,8 @@ class Call:
             return "causal" if self.n_q == self.n_k else "causal, upper left"
         if "query" not in (self.kept or {}):
             return "?"
-        if (mask := self._mask((ALL, ALL), ALL)) is None:
-            return "none"
-        allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
-        bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
-        words = masks.in_words(allowed.numpy(force=True)) + " + bias" * bias
-        return words.removeprefix("none + ")
+        allowed, bias = self.read_mask()
+        return (masks.in_words(allowed.numpy()) + " + bias" * bias).removeprefix("none + ")
 
     def _row(self):
         notes = [*self.notes, *[f"dropout {self.dropout:g}"] * (self.dropout > 0)]
@@ -186,9 +192,9 @@ class Seen(list[Call]):
                 f"ribbons show softmax(scale * query @ key^T + mask) of all words, expected a call of {n} x {n} that "
                 f"was kept, got {', '.join(got) or 'no call'}. Fix: one word for each token, or trace() of one call."
             )
-        fit = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
-        scores = np.stack([call.trace(batch).masked_scores for call in fit])
         d_k = round(fit[0].scale ** -2, 6)  # by whose root the scores are divided
+        alike = [call for call in fit if call.h == fit[0].h and np.isclose(call.scale, fit[0].scale)]
+        scores = np.stack([call.trace(batch).masked_scores for call in alike])
         stop = {"d_k": d_k, "weights": core.softmax(scores[0, 0]), "next": following}
         return {"words": words, "layer": 1, "head": 1, "d_k": d_k, "stops": [stop], "scores": scores}
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[a_real_model]] · A real model in your own module
 #
-# **Question.** Does a trained language model run through your own module, and what are its heads good for? *40 minutes. This
+# **Question.** Does a trained language model run through your own module, and what are its heads good for? *40 minutes, and 19 for exercises. This
 # notebook needs torch.*
 #
 # > The teacher praised the students because **they** worked hard.
@@ -80,8 +80,8 @@ results = real_model.stored("minilm_results")
 measured = real_model.Measured(results, available=folder is not None)
 
 # %% [markdown]
-# A line `@measured` above a function says that the function needs the model. Without the model its stored result is shown, so
-# everybody can read on. The stored results were computed with attnlib's class; only with the download is it yours.
+# A line `@measured` above a function says that it needs the model. Without the model its stored result is shown,
+# computed with attnlib's class; only with the download is it yours.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -260,7 +260,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# What is such a vector good for? Similar meaning gives similar vectors:
+# What is such a vector good for? Similar meaning gives a larger cosine:
 
 
 # %%
@@ -306,7 +306,7 @@ def six_banks():
 
 # %% [markdown]
 # Each point is the word *bank* in one of the sentences. Its position says how much its vector resembles those of the other river
-# banks (to the right) and of the other money banks (upwards). A cosine of 1 means that two vectors point the same way.
+# banks (to the right) and of the other money banks (upwards).
 
 # %% jupyter={"source_hidden": true}
 banks = six_banks()
@@ -441,7 +441,7 @@ for name, table in tables.items():
 # L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Of the rows
 # only *they* has its label, of the columns *the*, *students* and *hard*.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
+# %% jupyter={"source_hidden": true}
 SENTENCE = SENTENCES[0]
 tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
@@ -475,7 +475,7 @@ figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 # - **b** about the middle
 # - **c** among the last three
 #
-# With the model the cell that measures takes ten to thirty seconds.
+# With the model this takes ten to thirty seconds.
 
 # %%
 guess_named_head = None  # "a", "b" or "c"
@@ -628,8 +628,8 @@ head_map.head_map(tables, weights, tokens, layer=6, head=12)
 #
 # L6H12 costs most of all, 51.6, and its map looks like a paler L5H6. A map does not show how much a head matters.
 #
-# Nearly half of all heads put most of a word's weight on `[CLS]`, and L5H6 puts 0.89 of it there. We can take L5H6 away. Or
-# it stays, but may not look at `[CLS]`. **Predict.** Which of the two moves the sentence vectors further?
+# Nearly half of all heads put most of a word's weight on `[CLS]`, and L5H6 puts 0.89 of it there. We can take L5H6 away, or
+# forbid it to look at `[CLS]`. **Predict.** Which of the two moves the sentence vectors further?
 #
 # - **a** taking it away: then everything is gone that it does
 # - **b** neither: both take away the same weight
@@ -796,7 +796,7 @@ plot.table(names, rows)
 #
 # Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels.
 # *Appendix* has all 34 heads that park: forbidding `[CLS]` costs more than the head's absence in 33, and at the old length
-# at most 0.2 in any. The freed weight of L5H6 goes to words and the full stop, hardly to `[SEP]`. One explanation of parking is
+# at most 0.2 in any. Twelve other sentences tell the same of the three heads above. The freed weight of L5H6 goes to words and the full stop, hardly to `[SEP]`. One explanation of parking is
 # that weights must sum to 1 and have to go somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al.
 # 2023](../REFERENCES.md#xiao-2023)).
 #
@@ -955,14 +955,14 @@ rightly = (changed & right_way).sum()
 print(f"the nearer noun changes in {changed.sum()}, rightly in {rightly}")
 
 # %% [markdown]
-# A coin would do so in 6 of 12, and in most pairs *it* stays nearer to one noun whatever is meant. By this measure the model does
-# not tell them apart. A map shows where information was read. It does not show whether the
+# A coin would do so in 6 of 12, and in most pairs *it* stays nearer to one noun whatever is meant. By this measure the model hardly tells them apart. A map shows where information was read. It does not show whether the
 # reading was right.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# The twelve pairs are ours, and another way of reading the vectors might tell them apart. Where L4H2 misses the old man, L3H5 finds him, with 0.81.
+# Of twelve other pairs 9 moved rightly, and in 2 the nearer noun changed. So there may be a small shift, and another way of reading the
+# vectors may show more. Where L4H2 misses the old man, L3H5 finds him, with 0.81.
 # *Appendix* has the numbers.
 #
 # </details>
@@ -1006,7 +1006,7 @@ def cosines(mistake):
 
 
 # %% [markdown] tags=["predict"]
-# Compare each wrong sentence vector with the true one: a cosine of 1 is equal, 0 is unrelated. **Predict.** Which mistake would
+# Compare each wrong sentence vector with the true one, by their cosine. **Predict.** Which mistake would
 # a test with a single sentence not notice?
 #
 # - **a** no scale

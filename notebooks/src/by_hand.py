@@ -3,7 +3,7 @@
 #
 # **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
 # into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? All is
-# plain Python. *30 minutes.*
+# plain Python. *30 minutes, and 23 for exercises.*
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -165,17 +165,17 @@ def boxes(ax, left, y, numbers, colour="#ffffff"):
 def draw_matrix(ax, left, name, W, columns, colour):
     """Draw a matrix, fill the rows of her features, and put their sum below."""
     middle = left + 0.675 * (len(columns) - 1)
-    _ = ax.text(middle, 1.6, f"$W_{name[0].upper()}$", ha="center")
+    _ = ax.text(middle, 2.6, f"$W_{name[0].upper()}$", ha="center")
     _ = ax.text(middle, -7.6, name, ha="center")
     for j, column in enumerate(columns):
-        _ = ax.text(left + 1.35 * j, 0.7, column, ha="center")
+        _ = ax.text(left + 1.35 * j - 0.4, 0.7, column, rotation=40)
     for i, row in enumerate(W):
         boxes(ax, left, -i, row, colour if x[she][i] else "#ffffff")
     boxes(ax, left, -6.5, vector_times_matrix(x[she], W), colour)
 
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-_, ax = plot.subplots(figsize=(5.7, 3.5))
+_, ax = plot.subplots(figsize=(4.6, 3.9))
 for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
     _ = ax.text(-0.7, -i, feature, ha="right", va="center")
     boxes(ax, 0, -i, [number])
@@ -185,7 +185,7 @@ draw_matrix(ax, 1.8, "query", W_Q, ("name", "female", "verb"), QUERY)
 draw_matrix(ax, 6.2, "key", W_K, ("name", "female", "verb"), KEY)
 draw_matrix(ax, 10.6, "value", W_V, ("who", "verb"), VALUE)
 title = "she, times three matrices (an empty box is 0)"
-_ = ax.set(xlim=(-2.7, 12.6), ylim=(-7.9, 2), title=title), ax.axis("off")
+_ = ax.set(xlim=(-2.7, 13.4), ylim=(-7.9, 3), title=title), ax.axis("off")
 
 # %% [markdown]
 # Her two features fill two rows of each matrix, and the sums of these rows stand below: her query, her key and her value. Her

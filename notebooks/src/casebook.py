@@ -77,6 +77,8 @@ plot.table(["case", "bug", "diagnose says"], told)
 # Most cases come from five public texts on self-attention ([their names](../REFERENCES.md#the-five-texts)); the others are
 # common. Links lead to [public threads](../REFERENCES.md#threads).
 #
+# <details><summary>Which text has which cases</summary>
+#
 # | | text | cases |
 # |---|---|---|
 # | S0 | a PyTorch class with several heads | 6, 8, 9, 10, 11, 12, 13 |
@@ -84,6 +86,8 @@ plot.table(["case", "bug", "diagnose says"], told)
 # | S2 | a Colab notebook with a class | 4, 6, 12 |
 # | S3 | an example by hand | 23, 25 |
 # | S4 | a lecture on trainable weights | 24, 26, 27, 28 |
+#
+# </details>
 #
 # ## More on cases 1, 3, 4, 8 and 9
 #

@@ -2,7 +2,7 @@
 # # [[it_speaks]] · It speaks
 #
 # **Question.** Does a real language model speak through the functions that you wrote, and what happens if one of them is
-# wrong? *30 minutes. It needs no torch.*
+# wrong? *30 minutes, and 35 for exercises. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill
@@ -264,7 +264,7 @@ plot.table(names, rows, tint=["without", "without, first alone"])
 
 # %% [markdown]
 # In the Italian *market* it is: 7.93 becomes 3.70, below the healthy 5.07. In the Python code it is not, and we do not know what
-# is. In the others the loss rises.
+# is. In the other five, which fell without the mask, part of the fall is lost.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Which of these mistakes would you *not* notice in a text of 32 tokens?

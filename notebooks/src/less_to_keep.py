@@ -38,10 +38,10 @@ some = smollm.recorded("some_keys")
 words, K, Q = some["tokens"], np.array(some["key"]), np.array(some["query"])
 tint = (np.abs(K) / np.abs(K).max()) ** 0.6  # (32, 64): how opaque
 ink = np.where(K[..., None] > 0, to_rgb(KEY), to_rgb(BELOW))
-_, ax = plot.subplots(figsize=(6.4, 4.4))
+_, ax = plot.subplots(figsize=(4.6, 5.2))
 _ = ax.imshow(np.dstack([ink, tint]), aspect="auto")
 _ = ax.set_yticks(range(0, 32, 2), [word.strip() for word in words[::2]])
-_ = ax.set(xlabel="feature", title="Keys of layer 20: orange above zero, slate below")
+_ = ax.set(xlabel="feature", title="Keys of layer 20:\norange above zero, slate below")
 
 # %% [markdown]
 # ## Before you start

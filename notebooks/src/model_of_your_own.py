@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[model_of_your_own]] · A model of your own
 #
-# **Question.** What does your own class write, and what must it beat? *40 minutes. Training uses torch, if it is there. All else runs
+# **Question.** What does your own class write, and what must it beat? *40 minutes, and 28 for exercises. Training uses torch, if it is there. All else runs
 # without it.*
 #
 # Your class from exercise [[MultiHeadAttention]] has been checked, but it has never written a word. Here it becomes the heart of a model
@@ -221,8 +221,8 @@ print(f"Kneser-Ney: {smooth}")
 print(f"xz: {yard['xz']:.2f}, having read the rest {yard['xz, primed']:.2f}")
 
 # %% [markdown]
-# So there are lines to cross: gzip, the simple tables, the best smoothed table. There is also an alarm. If a small model is
-# soon far **below** the best table, look for a cheat before you celebrate.
+# These are lines to cross, and an alarm: if a small model is soon far **below** the best table, look for a cheat before you
+# celebrate.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[bits]] · Bits from logits
@@ -371,8 +371,8 @@ plot.table(["", "seed 0", "seed 1", "seed 2"], rows)
 # %% [markdown]
 # ## 4 · Train
 #
-# A batch has 16 windows. Training counts the loss in nats, of 1.44 bits each. The learning rate rises for 30 steps, then falls along a cosine to a twentieth. The next cells train the first 300 of
-# 2,400 steps, which takes about ten seconds.
+# A batch has 16 windows. Adam trains (notebook [[pytorch_module]]), on a loss in nats, of 1.44 bits each. Its rate rises for 30 steps,
+# then falls along a cosine to a twentieth. The next cells train the first 300 of 2,400 steps, in about ten seconds.
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
@@ -401,7 +401,7 @@ if torch is not None:
     history = train(model, draw, loss, steps=300, lr=rate, description="300 steps")
 
 # %% [markdown]
-# Now your `bits` measures on the held-out text, in the second half of each window.
+# Your `bits` measures on held-out text, in the second half of each window.
 
 # %%
 x, y = map(np.asarray, windows(held, np.arange(0, len(held) - 34, 16), 32))
@@ -423,8 +423,8 @@ if torch is not None:
     print(f"after 300 steps, held out: {held_out:.2f} bits a letter")
 
 # %% [markdown]
-# The stored trainings went on to 2,400 steps, with three seeds. The dots are measured by your functions: the stored stops of seed 0, and your
-# own model after 300 steps. The thin grey lines are yardsticks of section 2; gzip has read nothing before.
+# The stored trainings went on to 2,400 steps, with three seeds. Your functions measured the dots: the stored stops of seed 0, and
+# your own model. The thin grey lines are yardsticks of section 2; gzip has read nothing before.
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"]
 lines = {"gzip": packed(late)} | {f"{k} letters": tables[k] for k in range(2, 6)}
@@ -673,8 +673,8 @@ heads = ["seed", "looks at", "weight", "equal weights", "bits more without it"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# In every seed, one head looks at the letter before and another looks two back, in seed 1 with half of its weight. A third leans towards an open bracket, and hardly
-# anything is lost without it. The other heads are not shown.
+# In every seed, one head looks at the letter before and another two back, in seed 1 with half of its weight. A third leans towards an
+# open bracket, and hardly anything is lost without it. Other heads are not shown.
 #
 # Handed the last five letters alone, the model of seed 0 needs 2.19 bits; with sixteen it needs 2.12. What attention can do beyond a
 # table, notebook [[train_and_look]] shows. The model of notebook [[it_speaks]] is 1,200 times as large.
@@ -710,5 +710,5 @@ for name in (*(name for name in found if "letters" in name), "right 0"):
 # </details>
 
 # %% [markdown] tags=["remember"]
-# **Remember.** Compare a loss with a table and with gzip. A loss far below the best table is an alarm, not a success. Loss by position
+# **Remember.** Compare a loss with a table and with gzip. Far below the best table it is an alarm, not a success. Loss by position
 # finds the models that look ahead, and the text finds one that copies what it has read. Next: [[[bug_clinic]] bug clinic]([[bug_clinic.ipynb]]).

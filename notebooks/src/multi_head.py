@@ -2,7 +2,7 @@
 # # [[multi_head]] · Multi-head attention
 #
 # **Question.** A layer of SmolLM2 has nine heads, and all nine read the same words. Why nine, and not one? And how do you compute
-# them at once? *30 minutes. The last section uses torch, if it is there.*
+# them at once? *30 minutes, and 53 for exercises. The last section uses torch, if it is there.*
 #
 # Here are the nine, in two sentences. The last *to* comes in at the open dot, and every head adds one arrow, tip to tail. To the
 # right is more *Mary*, upwards is more *John*.

@@ -2,7 +2,7 @@
 # # [[one_token_at_a_time]] · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *30 minutes. Without torch, except for one control and two things to try.*
+# *30 minutes, and 49 for exercises. Torch is needed for one check and two things to try.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps.
 
@@ -22,7 +22,7 @@ from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
 
 # %% jupyter={"source_hidden": true}
-tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
+tags = {-1.4: ("query", QUERY), 0.44: ("key", KEY), 0.52: ("value", VALUE)}
 
 
 def box(ax, x, y, colour, full=True):
@@ -31,9 +31,9 @@ def box(ax, x, y, colour, full=True):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 2.7))
+_, ax = plot.subplots(figsize=(4.6, 2.7))
 for x, (name, colour) in tags.items():
-    _ = ax.text(x + 0.23, 0.5, name, ha="center", color=colour, size=8)
+    _ = ax.text(x, 0.5, name, ha="right" if name == "key" else "left", color=colour)
 for step, word in enumerate(("<s>", "the", "cats", "sleep")):
     _ = ax.text(-1.7, -step, word, va="center", ha="right", color="black")
     box(ax, -1.4, -step, QUERY)
@@ -73,7 +73,7 @@ predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" 
 # %% [markdown]
 # ## 1 · It writes
 #
-# A model needs many sentences to learn from. So here is a language of 39 words. The verb must
+# Here is a language of 39 words. The verb must
 # agree with its subject, and not with the noun that stands nearer: *the **cats** that the dog sees **sleep***.
 
 # %% jupyter={"source_hidden": true}
@@ -99,8 +99,6 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 # - The subject, and no other noun, may have one of three things after it: *near* or *behind* and a noun; *that*, a noun and its
 #   verb (*that the dog sees*); *that*, a verb and its object (*that see the dog*), where the verb agrees with the subject.
 # - The verb after *that* is always one with an object.
-#
-# `grammatical` tells whether a list of words is a sentence.
 #
 # </details>
 
@@ -135,7 +133,7 @@ for _ in range(4):
     print(grammar.grammatical(words), " ".join(words))
 
 # %% [markdown]
-# How good are 500 such sentences? `writer.write` is the same loop for many sentences at once.
+# `writer.write` is the same loop for many sentences at once.
 #
 # The loss is $-\ln p$ of the word that came, in nats. Nobody can know which noun comes next, so somebody who knows all the rules
 # still pays a loss, the lowest honest one.
@@ -566,7 +564,7 @@ for ax, (told, serving) in zip(axes, orders.items()):
     _ = ax.axis("off")
 
 # %% [markdown]
-# What does the wrong order do? We copy a writer's two heads of keys and values into one with four, in both orders.
+# We copy a writer's two heads of keys and values into one with four, in both orders.
 
 
 # %% jupyter={"source_hidden": true}
@@ -590,11 +588,8 @@ print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
-# Two of the four heads now meet the wrong keys; the ONNX standard [tiled](https://github.com/onnx/onnx/pull/7274), too. Trained with
-# 2 or 1 of them from the start, the writer has 0.99 and more of its sentences right in all five runs.
-
-# %% [markdown]
-# It calls your `attention`, and a real model in notebook [[it_speaks]] will call what you keep.
+# Dealt out in turn, two of the four heads meet the wrong keys. The ONNX standard [had it so](https://github.com/onnx/onnx/pull/7274). Trained
+# with 2 or 1 of them from the start, the writer has 0.99 and more of its sentences right in all five runs.
 
 # %%
 attention = mine.load("attention")
@@ -602,7 +597,7 @@ attention = mine.load("attention")
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[grouped_attention]] · Heads that share keys
 #
-# **Goal.** Write grouped-query attention. *6 minutes, medium.*
+# **Goal.** Write grouped-query attention, for a real model in notebook [[it_speaks]]. *6 minutes, medium.*
 #
 # `my_grouped(query, key, value, attn_mask=None, attention=attention)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$,
 # value $(..., g, n_k, d_v)$, and $g$ divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the

@@ -404,7 +404,7 @@ verdict
 # see(check.where_is_c, my_c)
 # ```
 #
-# A constant query asks in everybody's name. In a layer whose `nn.Linear` has a bias, the bias does this work.
+# A constant query asks in everybody's name. In many layers a bias does this work.
 #
 # </details>
 

@@ -2,7 +2,7 @@
 # # [[pytorch_module]] · Attention as a PyTorch module
 #
 # **Question.** In notebook [[by_hand]] somebody chose the matrices, so that *she* finds Anna. How does a layer find such matrices by
-# itself? *35 minutes. This notebook needs torch.*
+# itself? *35 minutes, and 31 for exercises. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 import numpy as np

@@ -2,7 +2,7 @@
 # # [[scaling]] · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
-# matter? *25 minutes.*
+# matter? *25 minutes, and 23 for exercises.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is one of 40 random
 # queries; those beyond the picture stand at its edge. The *slope* is how fast the weight moves when the score does. **Try.** Move

@@ -135,13 +135,16 @@ def arrow(ax, start, end, color):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.4, 3.6))
+_, ax = plot.subplots(figsize=(4.6, 3.6))
 for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = (np.array(found[name][part]) for part in ("before", "heads"))
     end, told = before + heads.sum(axis=0), f"{giver} gave a drink to"  # all nine heads
     arrow(ax, before, end, "gray")
     arrow(ax, before, before + heads[0], VALUE)
-    _ = ax.text(*(end + 1), told, ha="center", weight="bold"), ax.plot(*before, "ko")
+    _ = (
+        ax.text(min(end[0], 36), end[1] + 1, told, weight="bold"),
+        ax.plot(*before, "ko"),
+    )
 _ = ax.text(*(before + heads[0] + 1), "head 1 alone", color=VALUE)
 for x, y, words in ((36, 3.2, "all nine heads"), (9.5, 2.4, "“to” before")):
     _ = ax.text(x, y, words, color="gray")

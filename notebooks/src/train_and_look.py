@@ -2,7 +2,7 @@
 # # [[train_and_look]] · Train it and look inside
 #
 # **Question.** What do heads learn when a task leaves them free to choose, and how do you find out without picking the
-# pretty picture? *45 minutes. This notebook needs torch.*
+# pretty picture? *45 minutes, and 24 for exercises. This notebook needs torch.*
 #
 # You have never read the word KRUBLEMASTIN. Somebody points at a B. Which letter follows it there?
 
@@ -742,7 +742,7 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # ## 7 · One layer, by hand
 #
 # One layer can do it, too: set by hand, a head for each place is enough, and so are two heads that weigh letters like a ruler
-# (*Appendix*). Two heads that were trained did not find the ruler; two layers found one head for each step.
+# (*Appendix*). But two heads in one layer, trained, did not find the ruler. Two layers did learn the task.
 
 # %% jupyter={"source_hidden": true}
 rows = []

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[two_texts]] · Two texts
 #
-# **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes. Training uses
+# **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes, and 33 for exercises. Training uses
 # torch, if it is there. All else runs without it.*
 #
 # So far a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another

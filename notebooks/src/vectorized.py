@@ -2,7 +2,7 @@
 # # [[vectorized]] · The same numbers as matrix products
 #
 # **Question.** By hand, you took a dot product for each query and each key of *Anna saw Ben; she*, one after the other. Which
-# matrix products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes.*
+# matrix products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes, and 33 for exercises.*
 
 # %% jupyter={"source_hidden": true}
 import math

@@ -279,6 +279,17 @@ window.ask = {
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
   restart: () => window.ask.session().kernel.restart(),
 
+  // Pictures and code that are wider than their frame; letters of pictures that are smaller than 13 pixels.
+  cut: () => {
+    const boxes = document.querySelectorAll(".attnlib-live, .attnlib-figure, .code, .printed:not(.columns), table.wide");
+    const wide = [...boxes].filter((box) => box.scrollWidth > box.clientWidth + 1);
+    const words = [...document.querySelectorAll("main svg text")].filter((one) => one.getClientRects().length);
+    const small = words.filter((one) => {
+      const { a, b } = one.getScreenCTM();
+      return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(a, b) < 12.9;
+    });
+    return [...wide.map((box) => [box.className, box.scrollWidth, box.textContent.slice(0, 40)]), ...small.map((one) => one.textContent)];
+  },
   // Texts that leave the picture of their view; numbers wider than their cell, or that touch the one before.
   clipped: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {

@@ -147,6 +147,35 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
 
 
+@pytest.mark.parametrize("width", [390, 768])
+@pytest.mark.parametrize(
+    "slug", ["start_here", "by_hand", "scaling", "multi_head", "one_token_at_a_time", "todays_head", "less_to_keep"]
+)
+def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page, tmp_path, slug, width):
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(width, 844))
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
+    page.wait_for_timeout(800)
+    assert page.evaluate("ask.cut()") == []
+
+
+def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_path):
+    path = find_notebook("by_hand").built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = new_page(800, 1100)
+    page.emulate_media(media="print")
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    style = "(one, name) => getComputedStyle(one)[name]"
+    frames = [page.locator(f"main {kind}").first.evaluate(style, "borderLeftWidth") for kind in (".code", ".printed")]
+    assert frames == ["4px", "0px"]
+    assert page.locator("main ul").first.evaluate(style, "breakInside") == "avoid"
+    assert page.locator(".attnlib-asked").first.evaluate(style, "breakInside") == "avoid"
+    assert "counter(pages)" in page.content()
+
+
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme, size):

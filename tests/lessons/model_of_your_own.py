@@ -197,6 +197,7 @@ WRONG = {
         "target_not_asked": [
             bits(end="-lp.max(-1).mean() / np.log(2)"),
             bits(end="-(np.exp(lp) * lp).sum(-1).mean() / np.log(2)"),
+            bits(end="-lp.mean() / np.log(2)"),
         ],
         "softmax_over_positions": [
             bits("logits - logits.max(1, keepdims=True)", "z - np.log(np.exp(z).sum(1, keepdims=True))")
@@ -204,7 +205,7 @@ WRONG = {
         "exponential_too_large": [
             bits("logits", "np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True))"),
             bits(lp="np.log(np.exp(z) / np.exp(z).sum(-1, keepdims=True))"),
-            bits(lp="np.log(al.softmax(logits) + 1e-9)"),
+            *(bits(lp=f"np.log(al.softmax(logits) + {least})") for least in (1e-9, 1e-10)),
             bits("logits - logits.max()"),  # one maximum for all rows
         ],
         "logits_for_logarithms": [bits(end="-np.take_along_axis(logits, targets[..., None], -1).mean() / np.log(2)")],
@@ -262,4 +263,12 @@ WRONG = {
         "softmax_over_positions": [writing(row="al.softmax(z[0] / temperature, axis=0)[-1]", p="row")],
         None: [writing(p="al.softmax(row / temperature**0.5)")],
     },
+}
+
+LEARNERS = {
+    "windows": {
+        "a slice of arrays": (None, windows(x="tokens[starts:starts + n]"), "Fix: a slice x[a:b] wants numbers"),
+        "no column": (None, windows("starts + np.arange(n)"), "Fix: x[:, None] makes a column of (3,)"),
+    },
+    "bits": {"keepdims": (None, bits("logits - logits.max(-1)"), "Fix: (3, 5) lacks the last axis of (3, 5, 7)")},
 }

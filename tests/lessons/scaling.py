@@ -84,7 +84,10 @@ LEARNERS = {
         "theory with both variances": ("variance_by_theory", lambda q, k: q.shape[1] * q.var() * k.var()),
     },
     "entropy": {
-        "epsilon": ("nearly_right", lambda w: -(w * np.log(w + 1e-4)).sum(-1)),
+        "epsilon": ("logarithm_moved", lambda w: -(w * np.log(w + 1e-3)).sum(-1), "every small weight"),
+        "epsilon, smaller": ("logarithm_moved", lambda w: -np.sum(w * np.log(w + 1e-5), axis=-1), "below 0.001"),
+        "epsilon, odd": ("nearly_right", lambda w: -(w * np.log(w + 2e-4)).sum(-1)),
+        "clipped": ("logarithm_moved", lambda w: -(w * np.log(np.clip(w, 1e-3, None))).sum(-1), "stands there"),
         "keepdims": (
             "rearranged",
             lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1, keepdims=True),
@@ -121,6 +124,12 @@ LEARNERS = {
         "a list": (None, [2.0], "without brackets", "shape"),
     },
     "scores_in_range": {
+        "keepdims": (
+            None,
+            lambda q, k: (q / q.std(-1)) @ (k / k.std(-1, keepdims=True)).T / q.shape[-1] ** 0.5,
+            "keepdims=True leaves it there with size 1",
+        ),
+        "keepdims, behind the product": (None, lambda q, k: q @ k.T / np.linalg.norm(q, axis=-1), "(60,) lacks"),
         "queries alone": ("one_factor_counted", lambda q, k: q / q.std(-1, keepdims=True) @ k.T / q.shape[-1] ** 0.5),
         "keys alone": ("one_factor_counted", lambda q, k: q @ (k / k.std(-1, keepdims=True)).T / q.shape[-1] ** 0.5),
         "no root of d_k": (

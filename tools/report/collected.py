@@ -1,6 +1,6 @@
 """What a learning platform or nbgrader hands out: who handed in each file, which came late, and its place in a course.
 
-Canvas calls a file ``name_[LATE_]user_handin_file``, Moodle a folder or a file
+Canvas calls a file ``name_[LATE_]user_handin_file`` and alone says what came late; Moodle calls a folder or a file
 ``name_participant_assignsubmission_file_``; a participant has another number in each assignment.
 """
 
@@ -59,11 +59,11 @@ def _content(zipped, one):
 
 
 class Owner(NamedTuple):
-    """Who handed in a file: a key that all files of a student share, () for nobody known, a name, and whether late."""
+    """Who handed in a file: a key that all files of a student share, () for nobody known, a name, and if late."""
 
     key: tuple
     name: str
-    late: bool = False
+    late: bool | None = None
 
 
 def owners(paths, notebooks, of_nbgrader=False, students=()):

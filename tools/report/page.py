@@ -215,6 +215,7 @@ def table(report, names=False):
         mine = [one for one in report.submissions if one.student == student]
         files = " | ".join(one.shown for one in mine)
         late = " ".join(sorted({one.notebook or "?" for one in mine if one.late}))
+        late = "not known" if mine and all(one.late is None for one in mine) else late
         why = " | ".join(f"{number or 'a file'}: {why}" for one, number, why in troubles if one.student == student)
         right = sum(cells.get((student, number), "").startswith("right") for number in numbers)
         row = [cells.get((student, column), "") for column in (*numbers, *questions)]

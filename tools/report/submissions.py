@@ -35,8 +35,8 @@ class Submission:
         When the file was written.
     owner : str
         Who handed it in, as the path or a list says; "" for nobody known.
-    late : bool
-        Whether its name says that it came late.
+    late : bool or None
+        Whether its name says that it came late, None where names do not say it.
     listed : bool
         Whether it is somebody's on the list of a class.
     """
@@ -50,7 +50,7 @@ class Submission:
     when: float = 0.0
     student: int = 0
     owner: str = ""
-    late: bool = False
+    late: bool | None = None
     listed: bool = False
 
     def votes(self, notebook):

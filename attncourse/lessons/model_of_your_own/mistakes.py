@@ -76,7 +76,11 @@ MISTAKES = (
         symptom="It measures how sure the model is, right or wrong.",
         hint="Exchange the targets. Does your result change?",
         then="It has to: pick the logarithm that belongs to the target.",
-        variants=({"nats": lambda s: -s.log_p.max(-1)}, {"nats": lambda s: -(np.exp(s.log_p) * s.log_p).sum(-1)}),
+        variants=(
+            {"nats": lambda s: -s.log_p.max(-1)},
+            {"nats": lambda s: -(np.exp(s.log_p) * s.log_p).sum(-1)},
+            {"nats": lambda s: -s.log_p.mean(-1)},
+        ),
     ),
     Mistake(
         "softmax_over_positions",
@@ -100,7 +104,7 @@ MISTAKES = (
             {"highest": lambda s: 0.0},
             {"highest": lambda s: s.logits.max()},
             *({"nats": lambda s, highest=highest: -np.log(_share(s, highest))} for highest in (0.0, None)),
-            *({"nats": lambda s, least=least: -np.log(_share(s) + least)} for least in (1e-9, 1e-12, 1e-8)),
+            *({"nats": lambda s, least=least: -np.log(_share(s) + least)} for least in (1e-9, 1e-12, 1e-8, 1e-10)),
         ),
     ),
     Mistake(

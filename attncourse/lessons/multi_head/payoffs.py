@@ -6,7 +6,7 @@ from attnlib.colours import VALUE
 from attnlib.examples import OUTPUT_FEATURES, TWO_HEADS, WORDS
 
 from ...engine.describe import Payoff
-from ...engine.pictures import beside, chip, heatmap, table
+from ...engine.pictures import beside, chip, heatmap, table, words
 from .exercises import multi_head_probes
 from .two_jobs import job_maps
 
@@ -38,7 +38,7 @@ def gradients(layer):
     """List which matrices the gradient of the reader's class reaches."""
     (lacking,) = layer(*TRAINED)
     told = ["no gradient" if fault else "✓ gradient reached" for fault in lacking]
-    return table(list(zip(MATRICES, told, strict=True)))
+    return table(list(zip(map(words, MATRICES), told, strict=True)))
 
 
 def two_maps(W_Q):

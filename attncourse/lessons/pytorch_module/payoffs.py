@@ -21,7 +21,7 @@ def map_of_the_layer(layer):
 def memory_of_c(answer):
     """Draw the memory, with the slot tinted whose number was handed in."""
     numbers = list(MEMORY.values())
-    return heatmap([np.equal(numbers, answer)], ["c looks for"], MEMORY, texts=[numbers])
+    return heatmap([np.equal(numbers, answer)], ["holds"], MEMORY, texts=[numbers])
 
 
 def circle(W_Q):
@@ -42,7 +42,7 @@ PAYOFFS = {
         "Next: what a key is, and what a value carries.",
     ),
     "other_head": Payoff(
-        "Row c is strongest in column h: the key of h is what c looks for.",
+        "In the map row c is strongest in column h, so c gets the number that h holds.",
         memory_of_c,
         "Next: choose such queries yourself.",
     ),

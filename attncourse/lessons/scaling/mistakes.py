@@ -131,6 +131,17 @@ MISTAKES = (
         variants=(_entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),),
     ),
     Mistake(
+        "logarithm_moved",
+        behaves_as_if="a small number is added inside the logarithm, or stands there for smaller weights",
+        symptom="It avoids ln 0, and moves the logarithm of every small weight.",
+        hint="A key has the weight 1/2000. Which logarithm does your code take of it?",
+        then="It should be -7.60. Change the inside of the logarithm where the weight is exactly 0, and nowhere else.",
+        variants=(
+            *(_entropy_by(lambda w, e=e: -(w * np.log(w + e)).sum(axis=-1)) for e in (1e-2, 1e-3, 1e-4, 1e-5)),
+            *(_entropy_by(lambda w, e=e: -(w * np.log(np.maximum(w, e))).sum(axis=-1)) for e in (1e-2, 1e-3)),
+        ),
+    ),
+    Mistake(
         "row_with_zero_lost",
         behaves_as_if="a row with a weight of 0 has the entropy 0",
         symptom="0 times ln 0 is NaN, and so is the sum. Made to 0 after the sum, the other weights of the row are "

@@ -5,7 +5,7 @@ import numpy as np
 from attnlib.core import softmax
 
 from ...engine.describe import Payoff
-from ...engine.pictures import bar, heatmap, table
+from ...engine.pictures import bar, heatmap, table, words
 
 FEATURES = 64
 Q, K = np.random.default_rng(0).normal(size=(2, 400, FEATURES))
@@ -37,9 +37,11 @@ def variances_by_size(my_scores):
     scores, small, large = my_scores(SIZES * Q, SIZES * K), slice(200), slice(200, None)
     divided = (SIZES * Q) @ (SIZES * K).T / FEATURES**0.5
     parts = {"small with small": (small, small), "large with large": (large, large), "small with large": (small, large)}
-    found = [(name, np.var(scores[at]), np.var(divided[at])) for name, at in parts.items()]
-    rows = ([name, bar(x, most=1.25, text=f"{x:.2f}"), f"{other:.2g}"] for name, x, other in found)
-    return table([["tokens", "yours", "÷ √d_k alone"], *rows])
+    rows = []
+    for name, at in parts.items():
+        x, other = np.var(scores[at]), np.format_float_positional(np.var(divided[at]), 2, fractional=False, trim="-")
+        rows.append([name, bar(x, most=1.25, text=f"{x:.2f}"), other])
+    return table([["tokens", "yours", words("÷ √d_k alone")], *rows])
 
 
 PAYOFFS = {

@@ -6,7 +6,7 @@ from attnlib.colours import VALUE
 from attnlib.examples import NAMES, SENTENCE, WORDS
 
 from ...engine.describe import Payoff
-from ...engine.pictures import chip, heatmap, table
+from ...engine.pictures import chip, heatmap, table, words
 from .example import BUGS, SHOWS, moved_by
 
 Q, K, V = SENTENCE.project()
@@ -38,7 +38,7 @@ def weights_and_output(attention):
 def caught_or_missed(example):
     """Draw how far each mistake moves the output on the reader's own example."""
     moves = moved_by(example)
-    rows = [[bug, "caught" if moves[bug] >= SHOWS else "<b>missed</b>", f"{moves[bug]:.3f}"] for bug in BUGS]
+    rows = [[words(bug), "caught" if moves[bug] >= SHOWS else "<b>missed</b>", f"{moves[bug]:.3f}"] for bug in BUGS]
     return table([["mistake", "", "moves a number by"], *rows])
 
 
