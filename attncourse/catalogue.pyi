@@ -100,6 +100,7 @@ class Checks:
     best_keys: Exercise
     layers: Exercise
     latent_attention: Exercise
+    state: Exercise
 
 class Predict:
     softmax_by_hand: Question
@@ -157,6 +158,7 @@ class Predict:
     scale_per_feature: Question
     three_narrowed: Question
     whose_directions: Question
+    sum_or_delta: Question
     before_by_hand: Recall
     before_vectorized: Recall
     before_scaling: Recall

@@ -194,7 +194,9 @@ def test_the_notes_reply_to_each_wrong_letter():
 
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_shows_or_has_the_sign_of_its_notebook():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
-    assert lecture.join_opening(asks, "sign", first, first) == [first._replace(notes="ab", question="?"), first]
+    joined = first._replace(notes="ab", question="?", sign="sign")
+    assert lecture.join_opening(asks, "sign", first, first) == [joined, first] and "sign" in joined.html
+    assert "sign" not in joined._replace(question="Read it aloud").html  # its picture does not wait
     for other in (first._replace(question="?"), first._replace(kind="exercise")):
         assert lecture.join_opening(asks, "sign", other) == [asks._replace(question="?sign"), other]
 

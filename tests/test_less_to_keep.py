@@ -9,7 +9,7 @@ from lessons.less_to_keep import keys_made, latent
 
 import attnlib as al
 from attncourse import check, smollm
-from attncourse.lessons.less_to_keep import best_keys, in_groups, latent_attention
+from attncourse.lessons.less_to_keep import best_keys, in_groups, latent_attention, state
 from attncourse.lessons.less_to_keep.mistakes import SINKS
 from attncourse.smollm.finding import NARROW
 from attnlib import live
@@ -280,24 +280,80 @@ def test_points_come_out_again():
     assert np.abs(found["key"] - np.array(smollm.recorded("some_keys")["key"])).max() < 0.02
 
 
-def test_noise_of_a_score_does_not_grow_with_d_k_and_a_stripe_ruins_a_scale_per_token():
-    names = {"np": np, "al": al, "rounded": rounded}
-    for cell in code_between("less_to_keep", "### Break it", "## 5 ·"):
-        if "scored(d_k, bits, stripe, divided" in cell or "queries, crowd" in cell:
+def state_cells():
+    """Return the names that the cells about a state define, with the course's own function in place of a reader's."""
+    names = {"np": np, "state": state, "verdict": check.state(None), "my_state": None}
+    for cell in code_between("less_to_keep", "### Break it · More than fits", "## Try it"):
+        if cell.startswith(("written = ", "def ")):
             exec(cell, names)
-    scored = names["scored"]
+    return names
 
-    def noise(d_k, **options):
-        whole, _, few = scored(d_k, 2, 0, **options)
-        return (few - whole).std(axis=-1).mean()
 
-    assert max(noise(d_k) for d_k in (16, 32, 64, 128, 256)) < 1.2 * min(noise(d_k) for d_k in (16, 32, 64, 128, 256))
-    assert noise(256, divided=False) == pytest.approx(16 * noise(256))
-    plain, striped = (al.softmax(scored(64, 2, stripe))[..., 0].mean(axis=-1) for stripe in (0, 30))
-    left = [al.softmax(scored(d_k, 2, 30)[:2])[..., 0].mean(axis=-1) for d_k in (4, 16, 64, 256)]
-    lost = [1 - few / whole for whole, few in left]
-    assert lost == pytest.approx([0.36, 0.88, 0.84, 0.49], abs=0.02)
-    assert plain.min() > 0.9 and striped[1] < 0.3 and abs(striped[2] - plain[2]) < 1e-9 > abs(striped[0] - plain[0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_state_by_the_sum_rule_is_attention_without_softmax_and_all_at_once_gives_the_same(seed):
+    draw, names = np.random.default_rng(seed).normal, state_cells()
+    q, k, v = draw(size=(2, 40, 8)), draw(size=(2, 40, 8)), draw(size=(2, 40, 5))
+    k /= np.linalg.norm(k, axis=-1, keepdims=True)
+    S = np.cumsum(k[..., None] * v[..., None, :], axis=1)
+    assert np.abs((q[..., None, :] @ S)[..., 0, :] - np.tril(q @ np.swapaxes(k, -1, -2)) @ v).max() < 1e-12
+    for beta in (1, 0.3):
+        late = q @ names["at_once"](k, v, beta)
+        assert np.abs(late[:, -1] - state(q, k, v, np.full((2, 40), beta))[:, -1]).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_chunks_are_the_same_to_the_last_digits_and_each_slip_is_not(seed):
+    source = find_notebook("less_to_keep").source.read_text("utf-8")
+    code = source.partition("# ## Try it")[2].partition("```python\n")[2].partition("# ```")[0]
+    code = "\n".join(line[2:] for line in code.splitlines())
+    q, k, v = np.random.default_rng(seed).normal(size=(3, 2, 50, 16))
+    beta = np.random.default_rng(seed).random((2, 50))
+
+    def off(right="", wrong=""):
+        assert right in code
+        exec(code.replace(right, wrong), names := {"np": np, "swap": lambda x: np.swapaxes(x, -1, -2)})
+        return np.abs(names["my_chunks"](q, k, v, beta) - state(q, k, v, beta)).max(), names["my_chunks"]
+
+    same, chunks = off()
+    assert same < 1e-12 and check.state(chunks).passed
+    slips = ("k)), -1)", "k)))"), ("np.eye(k.shape[-2]) + earlier", "np.eye(k.shape[-2])")
+    slips += ("v - k @ S", "v"), ("np.tril(q @ swap(k))", "np.tril(q @ swap(k), -1)")
+    assert all(off(*slip)[0] > 0.1 for slip in slips)
+
+
+@pytest.mark.parametrize("seed", [17, 5])  # that of the notebook, and another
+def test_what_the_text_says_of_a_state(seed, monkeypatch):
+    names, first = state_cells(), np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda _: first(seed))
+    drawn, found, at_once = (names[name] for name in ("drawn", "found", "at_once"))
+
+    def told(beta=None, d_k=64, **options):
+        """Return the share that is found, the error, the error that the best factor leaves, the share of each age."""
+        asked, key, value = drawn(d_k, **options)
+        read = asked @ (np.swapaxes(key, -1, -2) @ value if beta is None else at_once(key, value, beta))
+        right, error = found(read, value)
+        newest = value[:, -read.shape[1] :]
+        least = 1 - (read * newest).sum() ** 2 / (read**2).sum() / (newest**2).sum()
+        return right.mean(), error, least**0.5, right.reshape(16, 4, -1).mean(axis=(0, 2))
+
+    def near(found, *wanted):
+        assert found[: len(wanted)] == pytest.approx(wanted, abs=0.04)
+
+    near(told(), 0.93, 1.41, 0.82)
+    near(told(1), 0.52, 1.03, 0.89)
+    near(told(0.25), 0.92, 0.84)
+    near(told(times=4)[:1], 0.24)  # as a guess among four
+    near(told(1, times=4)[:1], 0.99)
+    near(told(0.25, times=4)[:1], 0.85)
+    assert told(1)[3][0] < 0.12 and told(1)[3][-1] > 0.96 and np.ptp(told()[3]) < 0.1  # the oldest fade, of delta alone
+    assert told(0.25)[3][0] > 0.7
+    for d_k, few, many in ((16, 0.34, 0.50), (128, 0.63, 1)):
+        near(told(1, d_k=d_k, n=2 * d_k), few)
+        near(told(d_k=d_k, n=2 * d_k), many)
+    near((told(d_v=16)[0], told(1, d_v=16)[0]), 0.35, 0.27)
+    both = told(shared=0.5)[0], told(1, shared=0.5)[0]  # keys that resemble each other turn the order round
+    assert both[0] < 0.06 < both[1] < 0.2
+    assert max(told(beta, n=32, positive=True)[0] for beta in (None, 1)) < 0.12
 
 
 @pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])

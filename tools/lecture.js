@@ -27,7 +27,7 @@ function whole(body, picture) {
 
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
-  const words = picture.querySelector(":scope > p, :scope > ul");
+  const words = picture.querySelector(":scope > p, :scope > ul, :scope > .code");
   const most = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST;
   const fits = (step) => {
     picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
@@ -190,7 +190,7 @@ function fit(section) {
   const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
   if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
   for (const { style } of picture.children) style.width = "";
-  const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1;
+  const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1.2; // a table has letters as large as dense words
   for (const how of ["", "dense", "dense tight"]) {
     for (const name of ["dense", "tight"]) section.classList.toggle(name, how.includes(name));
     section.classList.remove("beside");

@@ -46,6 +46,7 @@ class Slide(NamedTuple):
     kind: str = ""
     minutes: str = ""
     foot: str = ""
+    sign: str = ""
 
     @property
     def title(self):
@@ -56,13 +57,14 @@ class Slide(NamedTuple):
     @property
     def html(self):
         def block(name, inner, click):
-            hidden = f' fragment" data-fragment-index="{click}' if self.question and click is not None else ""
+            hidden = f' fragment" data-fragment-index="{click}' if "?" in self.question and click is not None else ""
             return f'<div class="{name}{hidden}">{inner}</div>' if inner.strip() else ""
 
         head, asks, words = headline(self)
         asked = block("question", asks, None)
         shown, said = block("picture", self.picture, 0), block("says", words, 1)
-        body = asked + shown + said if self.question else said + shown
+        sign = self.sign * ("?" in self.question)
+        body = asked + sign + shown + said if self.question else said + shown
         return (
             f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
             f"<footer>{self.foot or markdown(self.head)}</footer></div>"
@@ -80,9 +82,9 @@ def headline(slide):
         title, _, rest = words.partition("</h1>")
         return f"{title}</h1>", "", rest
     if not question:
-        whole = re.fullmatch(r"\s*<p>(.*)</p>\s*", words, re.DOTALL)
-        if whole and "<p>" not in whole[1] and slide.kind != "exercise" and fits(whole[1]):
-            return claim(whole[1]), "", ""
+        first = re.match(r"\s*<p>(.*?)</p>\s*", words, re.DOTALL)
+        if first and fits(first[1]) and (slide.kind == "exercise" or first.end() == len(words)):
+            return claim(first[1]), "", words[first.end() :]
     paragraphs = re.findall("<p>(.*?)</p>", question, re.DOTALL)
     for paragraph in reversed(paragraphs):
         last = re.split(SENTENCE, paragraph)[-1]
@@ -109,10 +111,10 @@ def fits(html_text):
 def join_opening(opening, sign, first, *rest):
     """Return the slides of a notebook. A question without a picture stands above the first one's, or has the `sign`."""
     if opening.picture:
-        return [opening, first, *rest]
+        return [opening._replace(sign=sign), first, *rest]
     if first.question or first.kind:
         return [opening._replace(question=opening.question + sign), first, *rest]
-    return [first._replace(question=opening.question, notes=opening.notes + first.notes), *rest]
+    return [first._replace(question=opening.question, notes=opening.notes + first.notes, sign=sign), *rest]
 
 
 def minutes(step, plan):
@@ -207,13 +209,19 @@ class Chapter:
             if "asks" in entry:
                 question = markdown(entry["asks"]) + (question[question.rindex("<ul>") :] if asked else "")
             if asked:
+                longest = max(
+                    len(re.sub("<.*?>", "", one)) for one in re.findall("<li>(.*?)</li>", question, re.DOTALL)
+                )
+                side = " short" * (longest <= 14) or " side" * (longest <= 30)
                 question = question.replace(f"<li><strong>{asked.right}</strong>", RIGHT.format(asked.right))
-                question = '<ul class="vote">'.join(question.rsplit("<ul>", 1))
+                question = f'<ul class="vote{side}">'.join(question.rsplit("<ul>", 1))
             kind, shown = ("again", plans.slide_cells(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture = self.picture(shown, entry.get("shows"))
             if question and ALIVE in picture:
-                found.append(Slide(head, "", "", told, question + ("" if "<ul" in question else self.sign)))
+                found.append(
+                    Slide(head, "", "", told, question + self.sign * ("<ul" not in question or " short" in question))
+                )
                 question = told = ""
             found.append(Slide(head, says, picture, told, question, kind))
         notes += [""] * len(found)
@@ -221,10 +229,22 @@ class Chapter:
 
     def exercise(self, heading, head, notes):
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
-        goal, _, task = self.sections[heading][0].source.partition("\n\n")
-        name = key(self.sections[heading][2].source)
-        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[name].values())
-        return Slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
+        task, code, check = (cell.source for cell in self.sections[heading][:3])
+        goal, about, task = re.fullmatch(
+            r"\*\*Goal\.\*\* (.*?) \*(\d+ minutes, \w+)\.\*\n\n(.*)", task, re.DOTALL
+        ).groups()
+        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
+        words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
+        return Slide(head, words, to_fill(code), notes + markdown(replies), kind="exercise")
+
+
+def to_fill(code):
+    """Return what an exercise asks to fill: an empty box for each number, or the code that is there."""
+    asked = re.fullmatch(r"(\w+) = None  # (?:a list of )?(two|three|four) numbers.*", code)
+    if not asked:  # a long comment stands above its line
+        return highlight_code(re.sub(r"^(?=.{50})( *)(\S.*?)  (# .+)$", r"\1\3\n\1\2", code, flags=re.MULTILINE))
+    boxes = "<b></b>" * {"two": 2, "three": 3, "four": 4}[asked[2]]
+    return f'<p class="sum to-fill"><code>{asked[1]}</code> = {boxes}</p>'
 
 
 def cover(plan):

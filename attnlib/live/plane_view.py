@@ -83,7 +83,7 @@ def _picture(trace, angle, length):
     keys = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(56, 17, "keys", KEY, anchor="start")]
     keys += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
     keys.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace))}</g>')
-    keys.append(f'<g transform="translate({SIDE + 36} {TOP + 24})">{_bars(weights, names)}</g>')
+    keys.append(f'<g transform="translate({SIDE + 33} {TOP + 24})">{_bars(weights, names)}</g>')
     values = [svg.tag(0, 17, "values", VALUE, anchor="start"), svg.text(66, 17, "output, their average")]
     values.append(f'<g transform="translate(0 {TOP})">{"".join(_values(trace, angle))}</g>')
     span = {"vmin": -REACH * 2, "vmax": REACH * 2, "rows": ["0"]}
@@ -244,6 +244,6 @@ def _arrow(query):
 
 
 def _bars(weights, names):
-    step = 93 // len(weights)
+    step = 99 // len(weights)
     labels = [svg.text((j + 0.5) * step, SIDE - 32, name, anchor="middle") for j, name in enumerate(names)]
     return svg.columns(weights, step, SIDE - 50, names) + "".join(labels)

@@ -312,13 +312,13 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
 
 
 @lru_cache(maxsize=32)
-def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
+def colour_bar(high, vmin=0.0, vmax=1.0):
     """Return the scale of colours as a bar, 12 pixels wide and `high` high, with its ends written beside it.
 
     >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
     True
     """
-    bar = image(np.linspace(1, 0, 64)[:, None], 12, high=high / 64, tint=tint)
+    bar = image(np.linspace(1, 0, 64)[:, None], 12, high=high / 64)
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 

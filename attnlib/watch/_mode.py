@@ -105,12 +105,10 @@ class Watching(TorchFunctionMode):
         frame, known = sys._getframe(1), {}
         while frame := frame.f_back:
             code = frame.f_code
-            if code.co_argcount or code.co_flags & 4:  # a first argument, or *args
-                first = frame.f_locals.get(code.co_varnames[0])
-                first = first if code.co_argcount else (first or (None,))[0]
-                known = frame.f_locals if code.co_name == "sdpa_attention_forward" else known
-                if isinstance(first, torch.nn.Module) and id(first) in self.paths:
-                    return self.paths[id(first)] or type(first).__name__, first, known
+            known = frame.f_locals if code.co_name == "sdpa_attention_forward" else known
+            first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+            if isinstance(first, torch.nn.Module) and id(first) in self.paths:
+                return self.paths[id(first)] or type(first).__name__, first, known
         return "(outside the model)", None, {}
 
 

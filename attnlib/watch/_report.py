@@ -54,17 +54,16 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     True
     """
     if not isinstance(seen, Seen):
-        raise TypeError(
-            f"report expects what watch has seen, got {type(seen).__name__}. Fix: with watch(model) as seen: "
-            "model(**inputs), then report(seen)."
-        )
+        got, fix = type(seen).__name__, "with watch(model) as seen: model(**inputs), then report(seen)."
+        raise TypeError(f"report expects what watch has seen, got {got}. Fix: {fix}")
     _ = seen[0]  # raises where nothing was seen: no test passes by that
     masks = _masks(real, seen)
     facts = [_Facts(call, seen.model, masks) for call in seen if "query" in (call.kept or {})]
-    missed = [call for call in seen if "query" not in (call.kept or {})]
-    found = [([call], "calls", "could not tell", "; ".join(call.notes) or "no product", "") for call in missed]
+    missed = {call: "; ".join(call.notes) or "no product" for call in seen if "query" not in (call.kept or {})}
     if not facts:
-        raise LookupError(f"expected a call that was kept, got {len(seen)} without: {seen[0]._name}: {found[0][3]}.")
+        why = f"{seen[0]._name}: {missed[seen[0]]}"
+        raise LookupError(f"expected a call that was kept, got {len(seen)} without: {why}.")
+    found = [([call], "calls", "could not tell", why, "") for call, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
     for fact in sound:
         fact.turn = sum(other.call.path == fact.call.path for other in sound if other.call.number < fact.call.number)
@@ -86,9 +85,7 @@ def _masks(real, seen):
     masks = {path: torch.as_tensor(mask).cpu() for path, mask in masks.items()}
     for path, mask in masks.items():
         if not ((mask == 0) | (mask == 1)).all():
-            raise ValueError(
-                "real must be True or 1 at tokens, False or 0 at padding, got other numbers. Fix: mask == 0."
-            )
+            raise ValueError("real must be True or 1 at tokens, else 0, got other numbers. Fix: mask == 0.")
         if not any(fits(path, c.path) and mask.shape[0] == c.b and mask.shape[1] <= c.n_k for c in seen):
             at = ", ".join(dict.fromkeys(f"{c.path} of ({c.b}, {c.n_k})" for c in seen[:3]))
             raise ValueError(f"real of {tuple(mask.shape)} at {path!r} fits no call: expected one as {at}, ...")

@@ -175,7 +175,8 @@ class Seen(list[Call]):
         One block of rows at a time is computed again and proved, as by `Call.trace`, so memory stays small.
         """
         calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
-        return Grid(calls, *map(list, zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)))
+        keys, maps = zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)
+        return Grid(calls, [f"{call.number}, head {head}" for call in calls for head in range(call.h)], keys, maps)
 
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
         """Return what `live.ribbons` shows: where each word of a sentence looks in every head, and the next word.
@@ -211,13 +212,9 @@ class Grid:
     """Calls by heads, for `live.grid`. It shows itself as a table: at how many keys a query of each head looks."""
 
     calls: list[Call]
-    keys: list[np.ndarray]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
-    maps: list[np.ndarray]  # of each call (h, rows, columns)
-
-    @property
-    def titles(self) -> list[str]:
-        """Call and head of each small map, for `plot.head_grid(np.concatenate(grid.maps), titles=grid.titles)`."""
-        return [f"{call.number}, head {head}" for call in self.calls for head in range(call.h)]
+    titles: list[str]  # call and head of each small map, for plot.head_grid(np.concatenate(grid.maps), titles=...)
+    keys: tuple[np.ndarray, ...]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
+    maps: tuple[np.ndarray, ...]  # of each call (h, rows, columns)
 
     def __repr__(self) -> str:
         heads = [f"head {head}" for head in range(max(map(len, self.keys)))]

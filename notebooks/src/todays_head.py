@@ -746,11 +746,10 @@ for line_of_it, name, setting in stored["since"]:
     print(f"{line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in [notebook
-# [[less_to_keep]]]([[less_to_keep.ipynb]]); *differential* attention ([Ye et al. 2024](../REFERENCES.md#ye-2024)), one map minus
-# another; *sparse* attention ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al. 2025](../REFERENCES.md#yuan-2025)), some
-# keys only; *linear* attention ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020), [Yang et al.
-# 2024](../REFERENCES.md#yang-2024)), a state of fixed size.
+# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) and **linear attention**, a state of fixed
+# size, which you write in [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]); *differential* attention ([Ye et al.
+# 2024](../REFERENCES.md#ye-2024)), one map minus another; *sparse* attention ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan
+# et al. 2025](../REFERENCES.md#yuan-2025)), some keys only.
 #
 # ## Exercises
 #

@@ -10,14 +10,9 @@ from ...mistakes.mistake import Mistake
 SINKS = (24, 25, 21, 27, 19)  # layers of the model of It speaks with most weight on the first token, on Alice
 
 
-def _by_argsort(scores, best, order):
-    """Return which keys are kept where exactly `best` may stay, of ties the first or the last ones."""
-    ranked = np.argsort(-scores, axis=-1, kind="stable")
-    if order < 0:
-        ranked = scores.shape[-1] - 1 - np.argsort(-scores[..., ::-1], axis=-1, kind="stable")
-    chosen = np.zeros(scores.shape, dtype=bool)
-    np.put_along_axis(chosen, ranked[..., :best], True, axis=-1)
-    return chosen & np.isfinite(scores)
+def _rank(scores):
+    """Return the place of each score in its row, the largest first; of equal ones the first."""
+    return np.argsort(np.argsort(-scores, axis=-1, kind="stable"), axis=-1)
 
 
 def _rounded_at_once(s):
@@ -192,7 +187,7 @@ MISTAKES = (
         symptom="Which of them stays depends on the order of sorting.",
         hint="Three keys have the same score, and two places are left. Which of them go?",
         then="None: keep each key whose score is at least the last one's that is kept.",
-        variants=tuple({"chosen": lambda s, n=n: _by_argsort(s.ranked, s.best, n)} for n in (1, -1)),
+        variants=tuple({"chosen": lambda s, n=n: _rank(s.ranked[..., ::n])[..., ::n] < s.best} for n in (1, -1)),
     ),
     Mistake(
         "best_off_by_one",
@@ -204,14 +199,6 @@ MISTAKES = (
             *({"least": _off_by(n)} for n in (1, -1)),
             {"chosen": lambda s: (s.ranked > s.least) & np.isfinite(s.ranked)},
         ),
-    ),
-    Mistake(
-        "all_keys_kept",
-        behaves_as_if="every allowed key had stayed",
-        symptom="That is attention as before, whatever `best` is.",
-        hint="How many keys has a query with best=2 left?",
-        then="Two. Set the scores of all others to -inf before the softmax.",
-        variants=({"best_weights": lambda s: s.weights},),
     ),
     Mistake(
         "smallest_kept",
@@ -238,20 +225,16 @@ MISTAKES = (
         variants=({"judge": lambda s: 0},),
     ),
     Mistake(
-        "spread_evenly",
-        behaves_as_if="every sixth layer kept the whole text",
-        symptom="Models that learn with it are built so. This one has learned without, and finds where it finds.",
+        "same_for_every_model",
+        behaves_as_if="every sixth layer kept the whole text, or the first ones, whatever the model",
+        symptom="Some models learn with every sixth. This one has learned without, and finds where it finds.",
         hint="Does your choice change if `narrowed` says something else?",
         then="It should: rank the layers by what narrowed([layer]) says of each.",
-        variants=tuple({"kept_whole": lambda s, first=first: range(first, 31, 6)} for first in (6, 1, 5)),
-    ),
-    Mistake(
-        "first_layers",
-        behaves_as_if="the first layers kept the whole text",
-        symptom="What is found again is mostly found further up.",
-        hint="Does your choice change if `narrowed` says something else?",
-        then="It should: rank the layers by what narrowed([layer]) says of each.",
-        variants=({"kept_whole": lambda s: range(1, s.at_most + 1)}, {"kept_whole": lambda s: range(1, 6)}),
+        variants=(
+            *({"kept_whole": lambda s, first=first: range(first, 31, 6)} for first in (6, 1, 5)),
+            {"kept_whole": lambda s: range(1, s.at_most + 1)},
+            {"kept_whole": lambda s: range(1, 6)},
+        ),
     ),
     Mistake(
         "largest_sinks",
@@ -316,5 +299,45 @@ MISTAKES = (
         hint="Which matrix makes keys of latents?",
         then="W_UK makes keys. W_UV makes values, and comes after the weights.",
         variants=({"up": lambda s: s.W_UV, "out": lambda s: s.W_UK},),
+    ),
+    Mistake(
+        "old_value_not_erased",
+        behaves_as_if="new values were added to what stood under the key",
+        symptom="A key that comes again then returns a sum of all its values.",
+        hint="A key comes a second time, with beta = 1. What should it return?",
+        then="The new value alone: subtract what stands under the key, k S, from the new value before you add it.",
+        variants=({"added": lambda s: lambda beta, new, old: beta * new}, {"added": lambda s: lambda b, new, old: new}),
+    ),
+    Mistake(
+        "read_before_written",
+        behaves_as_if="a query read the state before its own token was written",
+        symptom="The first token then reads 0, and each other what stood there before it.",
+        hint="What should the query of the very first token read?",
+        then="What the first token has just written. Write first, then read.",
+        variants=({"read": lambda s: lambda before, after: before},),
+    ),
+    Mistake(
+        "beta_on_one",
+        behaves_as_if="beta multiplied only one of two, the new value or what stood there",
+        symptom="Where beta is 1, nothing shows.",
+        hint="What should a token with beta = 0 change in the state?",
+        then="Nothing: beta multiplies the whole difference between the new value and the old.",
+        variants=(
+            {"added": lambda s: lambda beta, new, old: beta * new - old},
+            {"added": lambda s: lambda beta, new, old: new - beta * old},
+        ),
+    ),
+    Mistake(
+        "key_not_normed",
+        behaves_as_if="keys had not been brought to length 1, each by itself",
+        symptom="A long key then erases more than what stands there, and the state grows and grows.",
+        hint="How long are your keys? Take np.linalg.norm of one.",
+        then="Divide each key by its own length: the norm along the last axis, with keepdims=True.",
+        variants=(
+            {"normed": lambda s: s.keys},
+            {"normed": lambda s: s.keys / np.linalg.norm(s.keys)},
+            {"normed": lambda s: s.keys / np.linalg.norm(s.keys, axis=-2, keepdims=True)},
+            {"normed": lambda s: s.keys / np.sqrt((s.keys**2).mean(-1, keepdims=True))},
+        ),
     ),
 )
