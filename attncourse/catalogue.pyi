@@ -88,7 +88,7 @@ class Checks:
     waking_prompt: Exercise
     online_softmax: Exercise
     merge: Exercise
-    schedule: Exercise
+    blocks: Exercise
     tiled: Exercise
     cross_attention: Exercise
     context_mask: Exercise

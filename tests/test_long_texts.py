@@ -13,15 +13,15 @@ from lessons import long_texts
 from views import TOKENS, parsed
 
 import attnlib as al
-from attncourse import check
+from attncourse import check, smollm
 from attncourse.engine.exercise import memory_grows_with_map
 from attncourse.lessons.long_texts import tiled
 from attncourse.lessons.long_texts.exercises import on_long_texts
 from attnlib import live, svg
+from tools import measures
 from tools.build_notebooks import code_between
-from tools.series import find_notebook
 
-DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward", "counted", "with_the_map", "part"}
+DEFINED = {"dots", "needle", "found", "tile", "forward", "backward", "counted", "with_the_map", "part"}
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,12 @@ def notebook():
     """What lesson long_texts defines, without what it prints and draws."""
     rng = np.random.default_rng(5)  # as in the notebook
     names = {"np": np, "al": al, "queries": rng.normal(size=(64, 256)), "keys": rng.normal(size=(16_384, 256))}
+    names["shared"] = rng.normal(size=(512, 256))
     for cell in code_between("long_texts", "# ", "## Exercises"):
         for node in ast.parse(cell).body:
-            if getattr(node, "name", "") in DEFINED or getattr(getattr(node, "targets", [0])[0], "id", "") == "RULES":
+            if getattr(node, "name", "") in DEFINED:
                 exec(ast.unparse(node), names)
-    assert names.keys() >= {*DEFINED, "RULES"}
+    assert names.keys() >= DEFINED
     return names
 
 
@@ -194,12 +195,85 @@ def test_both_halves_name_their_rows_and_scores_keep_off_the_frame():
     assert left + line / 2 <= middle - half and middle + half <= left + wide - line / 2
 
 
-# --- a needle and a crowd
+# --- fewer keys
 
 
-def test_normed_needles_have_one_score(notebook):
-    normed = notebook["rms_norm"](notebook["queries"][:, :64])[:, None]
-    assert np.allclose(notebook["dots"](normed, normed), 8, atol=1e-4)
+def needles_by_blocks(d_k, size, alike, seed, n=4096, read=512):
+    """Return the share of needles that the cell finds, written another way, of other numbers."""
+    rng = np.random.default_rng(seed)
+    K = np.sqrt(1 - alike) * rng.normal(size=(n, d_k))
+    K += np.sqrt(alike) * np.repeat(rng.normal(size=(n // size, d_k)), size, axis=0)
+    at = rng.integers(0, n, 256)
+    means = np.add.reduceat(K, np.arange(0, n, size)) / size
+    best = np.argsort(-(K[at] @ means.T))[:, : read // size]
+    return (best == at[:, None] // size).any(axis=1).mean()
+
+
+@pytest.mark.parametrize("alike", [0, 0.25, 0.5])
+def test_other_numbers_find_as_many_needles(notebook, alike):
+    for d_k, size in ((16, 16), (32, 16), (64, 16), (128, 16), (64, 64), (16, 8)):
+        others = [needles_by_blocks(d_k, size, alike, seed) for seed in range(3)]
+        assert abs(notebook["found"](d_k, size, alike) - np.mean(others)) < 0.1
+
+
+def test_what_the_text_says_of_blocks_and_d_k(notebook):
+    """Nine of ten from 128 on; double length needs double d_k; a lead of sqrt(d_k / size) and one block of eight."""
+    found = {(d, size): notebook["found"](d, size) for d in (16, 32, 64, 128) for size in (8, 16, 64)}
+    assert found[64, 16] < 0.9 < found[128, 16]
+    normal = torch.distributions.Normal(0.0, 1.0)
+    bar = normal.icdf(torch.tensor(7 / 8)).item()  # seven of eight blocks stay below it
+    for (d_k, size), share in found.items():
+        lead = np.sqrt(d_k / size)
+        assert abs(share - normal.cdf(torch.tensor(lead - bar)).item()) < 0.1, (d_k, size, share)
+    assert all(notebook["found"](d, size, 0.5) > 0.9 for d in (16, 64) for size in (8, 16, 64))
+
+
+READS = {row["name"]: row for row in smollm.recorded("fewer_read")}
+FOUR, LATEST = READS["4 blocks of 8"], READS["31 latest and the first"]
+
+
+def test_one_set_for_nine_heads_finds_as_a_set_for_each():
+    one, each = READS["one set for nine heads"]["again"], READS["a set for each head"]["again"]
+    assert all(one[text] < each[text] + 0.1 for text in one)
+
+
+def test_only_what_is_found_again_parts_blocks_from_the_latest_keys():
+    (recall, weight, _), (latest, less, _) = FOUR["shares"], LATEST["shares"]
+    assert abs(recall - latest) < 0.05 and abs(weight - less) < 0.05 and abs(FOUR["alice"] - LATEST["alice"]) < 0.02
+    for text, nats in FOUR["again"].items():
+        assert LATEST["again"][text] > nats + 1.5, text
+
+
+def test_what_the_text_says_of_the_first_and_the_own_block():
+    def costs(name):
+        row, again = READS[f"blocks, {name}"], FOUR["again"]
+        return {"alice": row["alice"] - FOUR["alice"], **{text: row["again"][text] - again[text] for text in again}}
+
+    first = costs("first block not kept")
+    assert first.pop("prose") < 0 and min(first.values()) > 0.1 and first["alice"] > 0.25
+    assert min(costs("own block never read").values()) > 1.5
+    assert min(costs("own block always read").values()) > 0.01
+    assert max(map(abs, costs("mean of later keys, too").values())) < 0.2
+    assert FOUR["codes"] == 0.2 and READS["a set for each head"]["codes"] == 0.85 and LATEST["codes"] == 0
+    assert [round(READS[name]["shares"][2]) for name in (FOUR["name"], "blocks, a set for each head")] == [29, 41]
+
+
+def test_a_model_reads_the_blocks_of_the_exercise():
+    """Those of the stored rows, and of the cell that hands the model a reader's function."""
+    rng, mask = np.random.default_rng(2), al.causal_mask(45)
+    query, key, value = rng.normal(size=(6, 45, 64)), rng.normal(size=(2, 45, 64)), rng.normal(size=(2, 45, 5))
+    read = measures.in_blocks()(query, key, None, mask)
+    (cell,) = (cell for cell in code_between("long_texts", "# ", "## Try it") if "def by_blocks" in cell)
+    names = {"np": np, "reads": READS, "speaker": None}
+    for answer in long_texts.RIGHT["blocks"]:
+        for g in range(2):
+            blocks = answer(query[3 * g : 3 * g + 3], key[g], 8, 4)
+            assert (read[3 * g] == np.repeat(blocks, 8, axis=-1)[:, :45]).all()
+        names["choose"] = answer
+        exec(cell, names)
+        out = names["by_blocks"](query, key, value, mask, al.scaled_dot_product_attention)
+        stored = measures.reading_keys(measures.in_blocks(), [])(query, key, value, mask, None)
+        assert np.abs(out - stored).max() < 1e-12
 
 
 def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745():
@@ -207,30 +281,3 @@ def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745()
         with np.errstate(invalid="ignore"):
             out = long_texts.online(begin=0.0, end="o / z")([(level + np.arange(2.0)[None], np.eye(2))])
         assert np.isfinite(out).all() == fine
-
-
-def with_a_lag(scores, values, size, lag):
-    """Return attention in tiles whose maximum follows only if it is behind by more than lag, and how often it did."""
-    m, z, o, rescaled = np.full((len(scores), 1), -np.inf), 0.0, 0.0, 0
-    for j in range(0, scores.shape[1], size):
-        s = scores[:, j : j + size]
-        top = s.max(axis=-1, keepdims=True)
-        behind = top > m + (lag if j else 0)
-        rescaled += behind.sum() if j else 0
-        new = np.where(behind, top, m)
-        factor, e = np.exp(m - new), np.exp(s - new)
-        z, o, m = factor * z + e.sum(axis=-1, keepdims=True), factor * o + e @ values[j : j + size], new
-    return o / z, rescaled
-
-
-def test_a_maximum_that_lags_rescales_no_random_row_and_changes_no_output():
-    """As the third Try it says; every row meets 31 more tiles."""
-    rng = np.random.default_rng(3)
-    q, k, v = rng.normal(size=(256, 64)), rng.normal(size=(2048, 64)), rng.normal(size=(2048, 8))
-    scores = q @ k.T / 8
-    for lag, times in ((0, 821), (np.log(256), 0)):
-        output, rescaled = with_a_lag(scores, v, 64, lag)
-        assert rescaled == times and np.allclose(output, al.softmax(scores) @ v, atol=1e-12)
-        assert len(scores) * (scores.shape[1] // 64 - 1) == 7936
-    source = find_notebook("long_texts").source.read_text("utf-8").replace("\n#", "")
-    assert "never, where 821 of 7,936 steps rescaled before" in " ".join(source.split())

@@ -471,6 +471,10 @@ def test_other_measures_come_out_again(speaker):
     fresh = round_for_json(measures.windows_apart(speaker, widths=(8,), names=["alice"]))
     assert same(fresh, {"alice": smollm.recorded("windows_apart")["alice"][:1]})
     assert same(round_for_json(measures.second_copy(speaker, range(2))), smollm.recorded("copying")["losses"][:2], 5e-3)
+    row = measures.judge_reading(speaker, measures.in_blocks(), copied=["prose"], lists=range(1))
+    (stored,) = (row for row in smollm.recorded("fewer_read") if row["name"] == "4 blocks of 8")
+    fresh, wanted = ([*x["shares"], x["alice"], x["again"]["prose"]] for x in (row, stored))
+    assert same(round_for_json(fresh), wanted, 5e-3)
 
 
 GAPS = r"""

@@ -192,9 +192,6 @@ CODE = {
     "W.reshape(d_in, num_heads, d_k // 2, 2)": "same(np.arange(8).reshape(1, 2, 2, 2)[..., 0].ravel(), [0, 2, 4, 6])",
     "exp(m - new)": "exp(3 - 5) < 1 == exp(3 - 3)",
     "exp(s - new)": "same(exp(np.r_[5, 2] - 5).max(), 1.0)",
-    "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1": (
-        "same(np.arange(0, 8, 2) <= np.arange(0, 8, 4)[:, None] + 4 - 1, [[1, 1, 0, 0], [1, 1, 1, 1]])"
-    ),
     "np.zeros((*query.shape[:-1], value.shape[-1]))": "np.zeros((*heads.shape[:-1], 2)).shape == (3, 5, 2)",
     "np.sqrt(d_k)": "np.sqrt(d_k) == 2",
     "al.causal_mask(n)": "same(al.causal_mask(3), np.tri(3))",

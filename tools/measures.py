@@ -12,13 +12,15 @@ from itertools import cycle, product
 
 import numpy as np
 
+from attncourse.engine.steps import replace_steps
 from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.lessons.long_texts import tiled
+from attncourse.lessons.long_texts.tiles import BlockSteps
 from attncourse.lessons.todays_head import slow_by_parts
 from attncourse.smollm import texts
 from attncourse.smollm.drafts import speculate
 from attncourse.smollm.faults import FAULTS, WITH_THE_CACHE
-from attncourse.smollm.finding import NARROW, codes_found, found_again
+from attncourse.smollm.finding import LISTS, NARROW, codes_found, found_again
 from attncourse.smollm.results import (
     D_K,
     NAME_HEAD,
@@ -142,6 +144,104 @@ def through_tiles(speaker, block=8):
     other = speaker.using(attention=partial(tiled, block=block))
     difference = np.abs(other.logits(texts.ALICE) - speaker.logits(texts.ALICE)).max()
     return {"writes": writes(other, texts.STORY), "logits": float(difference)}
+
+
+READ, BLOCK = 32, 8  # keys that a query reads, one by one or in blocks
+COPIED = {"prose": texts.PROSE, "code": texts.CODE, "Italian": texts.MARKET, "SQL": texts.SQL}
+
+
+def best_of(scores, allowed, count=READ):
+    """Return which keys of each query have the `count` largest scores of those allowed."""
+    scores = np.where(allowed, scores, -np.inf)
+    return allowed & (scores >= np.sort(scores)[..., -min(count, scores.shape[-1]), None])
+
+
+def reading_keys(choose, heard):
+    """Return a grouped attention to the keys that choose(query, key, scores, mask) allows, (h, n, n).
+
+    `heard` is given [recall of the best keys of each head, weight kept, keys read of a head of keys] where there are
+    more than READ.
+    """
+
+    def attend(query, key, value, attn_mask, attention):
+        times, late = len(query) // len(key), np.arange(key.shape[-2]) >= READ
+        key, value = key.repeat(times, 0), value.repeat(times, 0)
+        scores = np.where(attn_mask, query @ np.swapaxes(key, -1, -2) / 8, -np.inf)
+        kept, best = choose(query, key[::times], scores, attn_mask) & attn_mask, best_of(scores, attn_mask)
+        union = kept.reshape(-1, times, *kept.shape[-2:]).any(axis=1)
+        shares = (kept & best).sum(-1) / best.sum(-1), (core.softmax(scores) * kept).sum(-1), union.sum(-1)
+        heard.append([x[:, late].mean() for x in shares])
+        return core.softmax(np.where(kept, scores, -np.inf)) @ value
+
+    return attend
+
+
+def one_by_one(together):
+    """Return a choice of the best keys: of each head, or one set for all heads, by the sum of their weights."""
+
+    def choose(query, key, scores, attn_mask):
+        chosen = best_of(core.softmax(scores).sum(0, keepdims=True) if together else scores, attn_mask)
+        return np.broadcast_to(chosen, scores.shape)
+
+    return choose
+
+
+def in_blocks(first=True, own="competes", apart=False, later=False):
+    """Return a choice of READ / BLOCK blocks for each head of keys; `apart`: for each head of queries.
+
+    The block of the query itself competes, or is read always or never; `later`: its mean holds the keys to come, too.
+    """
+
+    changes = {"lead": lambda s: 1e9 * (s.own & (own == "always")) + np.where(s.first & first, np.inf, 0)}
+    if own == "never":
+        changes["begun"] = lambda s: (s.counted > 0) & (s.first | ~s.own)
+    if later:
+        changes["means"] = lambda s: s.of_blocks(s.asked @ s.key.T) / s.of_blocks(np.ones(s.n))
+    steps = replace_steps(BlockSteps, changes)
+
+    def choose(query, key, scores, attn_mask):
+        times = len(query) // len(key)
+        groups = [(i, i + 1) if apart else (i - i % times, i - i % times + times) for i in range(len(query))]
+        read = [steps(query=query[i:j], key=key[i // times], size=BLOCK, best=READ // BLOCK).read for i, j in groups]
+        return np.repeat(read, BLOCK, axis=-1)[..., : key.shape[-2]]
+
+    return choose
+
+
+def the_latest_and_first(query, key, scores, attn_mask):
+    at = np.arange(scores.shape[-1])
+    return np.broadcast_to((at[:, None] - at < READ - 1) | (at == 0), scores.shape)
+
+
+@store_result
+def fewer_read(speaker):
+    """Return what all judges say where each query reads READ keys: "alice", "again" of four texts, "codes" found.
+
+    "shares" are recall, weight and keys of Alice, as `reading_keys` hears them.
+    """
+    ways = {
+        "all keys": lambda query, key, scores, attn_mask: np.ones(scores.shape, dtype=bool),
+        "a set for each head": one_by_one(together=False),
+        "one set for nine heads": one_by_one(together=True),
+        "4 blocks of 8": in_blocks(),
+        "31 latest and the first": the_latest_and_first,
+        "blocks, a set for each head": in_blocks(apart=True),
+        "blocks, first block not kept": in_blocks(first=False),
+        "blocks, own block always read": in_blocks(own="always"),
+        "blocks, own always, first not kept": in_blocks(first=False, own="always"),
+        "blocks, own block never read": in_blocks(own="never"),
+        "blocks, mean of later keys, too": in_blocks(later=True),
+    }
+    return [{"name": name, **judge_reading(speaker, choose)} for name, choose in ways.items()]
+
+
+def judge_reading(speaker, choose, copied=tuple(COPIED), lists=range(LISTS)):
+    """Return a row of `fewer_read`."""
+    heard = []
+    other = speaker.using(grouped_attention=reading_keys(choose, heard))
+    alice, shares = other.loss(texts.ALICE), np.mean(heard, axis=0)
+    again = {name: found_again(other, COPIED[name]) for name in copied}
+    return {"shares": shares, "alice": alice, "again": again, "codes": codes_found(other, lists)[0]}
 
 
 def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[long_texts]] · Long texts
 #
-# **Question.** How is attention computed when its map does not fit into memory? *35 minutes. It needs no torch.*
+# **Question.** How is attention computed when its map does not fit into memory? *40 minutes. It needs no torch.*
 #
 # A text of 100,000 tokens has a map of ten billion scores, in every head. FlashAttention computes the exact output without ever
 # holding that map: it takes a **tile** of a few queries and a few keys, uses its scores, and forgets them.
@@ -15,6 +15,7 @@ import numpy as np
 
 import attnlib as al
 from attncourse import check, mine, predict, smollm
+from attncourse.lessons.long_texts import blocks
 from attnlib import live, plot
 from attnlib.examples import SENTENCE
 
@@ -88,8 +89,6 @@ print("notebook [[by_hand]]:", al.scaled_dot_product_attention(Q, K, V)[3])
 
 # %% [markdown]
 # ### Break it: three ways to get the factor wrong
-#
-# The first two mistakes leave out one factor. The third measures each key against itself.
 
 
 # %%
@@ -201,10 +200,9 @@ unmasked = (1 + 8192 // 128) * 8192 * 128  # every tile is visited
 print(f"moved without a mask: {unmasked:,}   {all_moved / unmasked:.1f} times")
 
 # %% [markdown]
-# A tile holds 49,408 numbers at any length. About half of the factor 7.7 comes from the skipped tiles. Moving less is why tiles are
-# also faster, on processors where memory is what one waits for ([Dao et al. 2022](../REFERENCES.md#dao-2022)). In NumPy
-# they are about as fast as a map that wastes nothing, until tiles are skipped: the skipping gains, not the cutting (*Appendix*). The memory
-# can be measured anywhere. By what does each column grow if $n$ doubles?
+# A tile holds 49,408 numbers at any length. About half of the factor 7.7 comes from the skipped tiles. Moving less makes tiles
+# faster, too, where a processor waits for memory ([Dao et al. 2022](../REFERENCES.md#dao-2022)); in NumPy only the skipping does
+# (*Appendix*). The memory can be measured anywhere. By what does each column grow if $n$ doubles?
 
 
 # %% tags=["nbval-ignore-output"]
@@ -261,8 +259,8 @@ mean = np.abs((o_a + o_b) / 2 - plain).max()
 print(f"the mean of the two outputs:      differs by {mean:.4f}")
 
 # %% [markdown]
-# So keys may be read in any order and by any number of workers. That is how a long cache is split over several processors, and how
-# the chunks of a text are joined. Here every query sees all keys. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
+# So any number of workers may read the keys, in any order. A long cache is split so over processors, and the chunks of a text are
+# joined so. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
 # is the sink's score and whose output is 0.
 #
 # That holds on paper. A computer rounds each sum, and in 16 bits the order shows:
@@ -328,17 +326,16 @@ for name, x, g in zip("qkv", (q, k, v), gradients):
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Nudging is exact to about eight digits. A test of this series compares output and gradients with those of torch's own
-# `scaled_dot_product_attention`, for other lengths, tiles and draws. They agree to 1e-10.
+# A test compares output and gradients with torch's own, for other lengths, tiles and draws: they agree to 1e-10.
 #
 # </details>
 
 # %% [markdown] tags=["predict"]
 # ## 5 · The room gets fuller
 #
-# Now the map costs little memory. What does a long text do to the weights in it? Take random vectors. One key equals the query: the
-# **needle**. Its score is about $d_k / \sqrt{d_k} = \sqrt{d_k}$, so 8 at $d_k = 64$. All other keys are the **crowd**. Among 64 keys
-# the needle gets 0.94 of the weight. **Predict.** And among 1024?
+# What does a long text do to weights? Take random vectors. One key equals the query: the **needle**. Its score is about $d_k /
+# \sqrt{d_k} = \sqrt{d_k}$, so 8 at $d_k = 64$. All other keys are the **crowd**. Among 64 keys the needle gets 0.94 of the weight.
+# **Predict.** And among 1024?
 #
 # - **a** clearly less, although no score has changed
 # - **b** clearly less, since scores shrink as the sequence grows
@@ -377,82 +374,101 @@ predict.crowd(guess_crowd)
 
 # %% [markdown]
 # The score $s$ of a random key has mean 0 and variance 1, and the mean of $e^s$ is $e^{1/2} = 1.65$. So $n$ random keys weigh
-# $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last column. So $d_k$ and $n$
-# belong together, and $\sqrt{d_k}$ is half the story. Two more rules are in use:
+# $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last column.
+
+# %% [markdown]
+# ## 6 · Reading fewer keys
 #
-# - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)): scores are
-#   multiplied by $\ln n / \ln 64$, so a lead grows with the crowd.
-# - **QK-norm with a gain** (notebook [[todays_head]]): queries and keys get one length, then scores are multiplied by a learned number, here
-#   2.5.
-#
-# Two controls have one half each, *norm alone* and *gain alone*. And an **outlier** is a single key that is far too long.
+# Tiles save the map, but a query still reads every key. Some models cut the keys into **blocks**, and read only those whose mean
+# key has the largest score ([Yuan et al. 2025](../REFERENCES.md#yuan-2025), [Lu et al.
+# 2025](../REFERENCES.md#lu-2025)). Does a mean still show a needle? Here a query equals one of 4,096 keys, and may read 512.
 
 
 # %%
-def rms_norm(x):
-    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+shared = rng.normal(size=(512, 256))  # what the keys of a block have in common
 
 
-# %%
-RULES = {  # (query, key, n) -> scores
-    "sqrt(d_k)": lambda q, k, n: dots(q, k),
-    "log n": lambda q, k, n: dots(q, k) * np.log(n) / np.log(64),
-    "norm alone": lambda q, k, n: dots(rms_norm(q), rms_norm(k)),
-    "gain alone": lambda q, k, n: 2.5 * dots(q, k),
-    "norm, gain": lambda q, k, n: 2.5 * dots(rms_norm(q), rms_norm(k)),
-}
-
-
-# %%
-def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
-    rule, q, k = RULES[name], queries[:, :d_k], keys[: n - 1, :d_k]
-    own = rule(q, q, n).diagonal()[:, None]  # (64, 1)
-    rest = rule(q, np.concatenate([outlier * k[:1], k[1:]]), n)  # (64, n - 1)
-    w = al.softmax(np.concatenate([own, rest], axis=-1)).mean(axis=0)  # (n,)
-    return w[0], w[1], w[2:].sum()
+def found(d_k, size, alike=0.0):  # share of needles whose block is read
+    K = np.sqrt(1 - alike) * keys[:4096, :d_k].reshape(-1, size, d_k)
+    K = K + np.sqrt(alike) * shared[: len(K), None, :d_k]  # (blocks, size, d_k)
+    needles = K.reshape(-1, d_k)[::16]  # (256, d_k)
+    scores = needles @ K.mean(axis=1).T  # (256, blocks)
+    own = np.take_along_axis(scores, np.arange(0, 4096, 16)[:, None] // size, axis=-1)
+    return ((scores > own).sum(axis=-1) < 512 // size).mean()
 
 
 # %% [markdown]
-# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Now take
-# $n = d_k = 64$, and set *outlier* to 10: ten times as long.
-
+# **Try.** From which $d_k$ on are nine of ten found in blocks of 16? In the other columns, keys of a block share a part of their
+# variance.
 
 # %% jupyter={"source_hidden": true}
-def where_it_goes(d_k, n, outlier):
-    rows = [shares(name, d_k, n, outlier) for name in RULES]
-    return {f"n = {n}": np.array(rows)}  # (5, 3)
+ALIKE = {"none shared": 0.0, "a quarter": 0.25, "half": 0.5}
 
 
-sliders = {"d_k": (4, 256), "n": [64, 256, 1024], "outlier": [1, 10]}
-labels = {"queries": list(RULES), "keys": ["needle", "outlier", "crowd"]}
-labels |= {"row_name": "rule", "label": "features d_k, divisor follows"}
-view = live.weights_view(where_it_goes, still=(16, 64, 256), **sliders, **labels)
-view.sliders["outlier"].value = 1  # no longer than the others
-view
+def needles_found(d_k):
+    rows = [[found(d_k, size, part) for part in ALIKE.values()] for size in (8, 16, 64)]
+    return {"needles whose block is read": np.array(rows)}  # (3, 3)
+
+
+labels = {"queries": ["8 keys", "16 keys", "64 keys"], "keys": list(ALIKE)}
+labels |= {"row_name": "block", "label": "features d_k", "still": (16, 64)}
+live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 
 # %% [markdown]
-# At $d_k = 32$ the gain keeps the needle, 0.93 alone, and the norm alone does not, 0.15. The norm stops the outlier. At 8 no rule
-# keeps the needle. Log n, too, is no cure for a head without a clear lead. It keeps the needle if $\sqrt{d_k}$ is well above $\ln 64 = 4.2$:
+# Unlike keys blur each other: in its block's mean a needle leads by $\sqrt{d_k / size}$ times the spread of the others
+# ([FlashMoBA](../REFERENCES.md#flash-moba)), so blocks of double length need double $d_k$. Keys that are alike point there
+# together.
+#
+# Now the model of notebook [[it_speaks]] reads 32 keys of up to 208. *Recall* is the share of a head's 32 best keys among them, *weight*
+# what they had of all weight. Then 40 tokens are read, 120 of *Alice*, and the 40 once more: what does this **second copy** cost?
+
+# %% jupyter={"source_hidden": true}
+reads = {row["name"]: row for row in smollm.recorded("fewer_read")}
+
+
+def judged(*names):
+    rows = []
+    for name in names:
+        row = reads[name]
+        copies = row["again"]["prose"], row["again"]["code"]
+        rows.append((name, *row["shares"][:2], row["alice"], *copies))
+    judges = "copy of prose", "of code"
+    columns = ["which are read", "recall", "weight", "Alice", *judges]
+    return plot.table(columns, rows, tint=judges)
+
 
 # %%
-for d_k in (4, 16, 64):
-    kept = [needle(d_k, n, np.log(n) / np.log(64)).mean() for n in SIZES]
-    print(f"log n, d_k = {d_k:2}, needle:", *(f"{one:.2f}" for one in kept))
+three = "all keys", "a set for each head", "one set for nine heads"
+two = "4 blocks of 8", "31 latest and the first"
+judged(*three, *two)
+
+# %% [markdown]
+# **One set** for nine heads finds as well as a set for each, and is read once. In the last two rows recall, weight and *Alice* are much
+# the same, but the latest keys find nothing. **Neither recall nor weight nor the next word shows what a model finds again.**
+#
+# Two blocks are special. On the **first**, heads park weight. A query stands in its **own** block, whose mean is of the keys so far.
+# One factor at a time:
+
+# %%
+cares = "first block not kept", "own block always read", "own always, first not kept"
+cares += "own block never read", "a set for each head"
+judged("4 blocks of 8", *(f"blocks, {name}" for name in cares))
+
+# %% [markdown]
+# Without the first block all but the copy of prose is worse, and a query that never reads its own block is lost. Read **always**,
+# as in MoBA, it takes the place of a better one.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# These are fresh vectors; training can make $W_Q$ larger and a head sharper. By the sum the needle should have 0.10 at $d_k = 64$
-# and 16,384 keys, and the table says 0.19, because longer queries have needles with higher scores. Of the 64 queries 44 lean
-# towards the outlier. Ten times as long, it gets 0.29 of their weight on average, but less than 0.08 from half of them
-# (*Appendix*).
+# This model learned to read all keys; one that is trained with blocks may read them better. Here four blocks find 20 % of the codes
+# that notebook [[less_to_keep]] asks for, and single keys 85 % (*Appendix*). Three heads that choose together are asked for 29 keys,
+# apart for 41. Means that hold later keys, too, score about the same: only the poke of notebook [[masks]] sees them.
 #
 # </details>
 
 # %% [markdown]
 # ## Exercises
-#
-# NumPy only.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[online_softmax]] · Tile by tile
@@ -523,33 +539,66 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise [[schedule]] · Which tiles?
+# ### Exercise [[blocks]] · Which blocks?
 #
-# **Goal.** Tell which tiles of a causal map must be visited. *6 minutes, medium.*
+# **Goal.** Choose the blocks of keys that a query reads. *12 minutes, medium.*
 #
-# `my_schedule(n, b_q, b_k)`: $n$ tokens in tiles of $b_q$ queries by $b_k$ keys. Return booleans (tiles of queries, tiles of keys),
-# True where a tile has an allowed cell. Where $n$ is no multiple of a tile, the last one is smaller.
+# `my_blocks(query, key, size, best)`: query $(h, n, d_k)$ is of $h$ heads that share the keys $(n, d_k)$. Return booleans $(n,
+# blocks)$, one set for all heads; a last block may be short. Query $i$ reads `best` blocks begun by token $i$: the first, and those
+# whose mean of the keys up to $i$ has the largest score, summed over the heads. Its own block competes, too.
 
 
 # %%
-def my_schedule(n, b_q, b_k):
+def my_blocks(query, key, size, best):
     return ...  # your code
 
 
 # %%
-verdict = check.schedule(my_schedule)
+verdict = check.blocks(my_blocks)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_schedule(n, b_q, b_k):
-#     last_query = np.arange(0, n, b_q) + b_q - 1  # of each tile of queries
-#     return np.arange(0, n, b_k) <= last_query[:, None]
+# def my_blocks(query, key, size, best):
+#     n = len(key)
+#     read = np.zeros((n, -(-n // size)), dtype=bool)
+#     for i in range(n):  # later keys have not come
+#         means = [key[j : i + 1][:size].mean(axis=0) for j in range(0, i + 1, size)]
+#         scores = np.array(means) @ query[:, i].sum(axis=0)  # (blocks so far,)
+#         scores[0] = np.inf
+#         read[i, np.argsort(-scores)[:best]] = True
+#     return read
 # ```
 #
 # </details>
+
+# %% [markdown]
+# With the model, three heads each read the blocks that you choose:
+
+# %% tags=["nbval-ignore-output"]
+speaker = None if smollm.missing() else smollm.load()
+choose = my_blocks if verdict.passed else blocks  # ours, until yours is right
+
+
+# %%
+def by_blocks(query, key, value, attn_mask, attention):
+    times, n = len(query) // len(key), key.shape[-2]
+    groups = query.reshape(len(key), times, n, -1)  # (g, heads of each, n, d_k)
+    read = [choose(q, k, size=8, best=4) for q, k in zip(groups, key)]  # (n, blocks)
+    mask = np.repeat(read, 8, axis=-1)[..., :n].repeat(times, axis=0)  # (h, n, n)
+    key, value = key.repeat(times, axis=0), value.repeat(times, axis=0)
+    return attention(query, key, value, mask & attn_mask)
+
+
+# %%
+on_alice, again = (reads["4 blocks of 8"][name] for name in ("alice", "again"))
+if speaker:
+    other = speaker.using(grouped_attention=by_blocks)
+    on_alice = other.loss(smollm.TEXTS["alice"])
+    again = {"prose": smollm.found_again(other)}
+print(f"Alice {on_alice:.2f}, second copy of prose {again['prose']:.2f}")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[tiled]] · Attention in tiles
@@ -606,7 +655,6 @@ mine.keep(my_tiled)
 
 # %% tags=["nbval-ignore-output"]
 tiled = mine.load("tiled")
-speaker = None if smollm.missing() else smollm.load()
 
 
 # %%
@@ -628,49 +676,30 @@ print(f"on Alice the logits differ by at most {off:.3f}")
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Open the first picture with `live.tiles(Q8, K8, V8, size=4)`. How many tiles are there, and what is held?
-# 2. In `forward`, start the maximum at 0. For which scores does that go wrong? (Where all lie below -745, in float64: each $e^s$ is 0, and 0 / 0
-#    is NaN.)
-# 3. In `forward`, let the maximum lag: rescale a row only where the new one is larger by more than $\ln 256$. How often is that? (For
-#    256 random queries and 2,048 keys, $d_k = 64$, tiles of 64: never, where 821 of 7,936 steps rescaled before. The output is the
-#    same, since any $m$ near the maximum will do.)
+# In `forward`, start the maximum at 0. For which scores does that go wrong? (Where all lie below -745, in float64: each $e^s$ is 0,
+# and 0 / 0 is NaN.)
 #
-# **Remember.** A softmax needs no map: a maximum, a sum and an output for each query, rescaled when the maximum rises. Tiles of
-# queries and keys hold a fixed amount, and large ones move less. The logsumexp of a row is enough to merge parts and to compute
-# the weights again on the way back. A longer text changes no score, but it enlarges the crowd.
+# **Remember.** A softmax needs no map: a maximum, a sum and an output for each query, rescaled when the maximum rises. Tiles hold a
+# fixed amount, and large ones move less. The logsumexp of a row is enough to merge parts and to compute weights again on the way
+# back. A longer text enlarges the crowd. Who reads fewer keys must ask what is found again.
 # Next: [[[two_texts]], two texts]([[two_texts.ipynb]]).
 
 # %% [markdown]
 # ## Appendix: checks
 #
-# What the folds and the view say, in numbers.
+# Blocks, before three more judges:
 
 # %%
-found = needle(64, 16_384)  # (64,)
-shortest_first = np.linalg.norm(queries[:, :64], axis=-1).argsort()
-print(f"by the sum             {1 / (1 + 16_384 * np.exp(0.5 - 8)):.2f}")
-print(f"the 16 longest queries {found[shortest_first[48:]].mean():.2f}")
-print(f"the 48 others          {found[shortest_first[:48]].mean():.2f}")
-
-# %%
-for name in RULES:
-    sharp, few = (shares(name, d_k, 1024)[0] for d_k in (32, 8))
-    long = shares(name, 64, 64, outlier=10)[1]
-    print(
-        f"{name:11} needle at d_k = 32 {sharp:.2f}, at 8 {few:.2f}; outlier {long:.2f}"
-    )
-
-# %%
-q, k = queries[:, :64], keys[:63, :64]
-own, long, crowd = dots(q, q), dots(q, 10 * k[:1]), dots(q, k[1:])
-own = own.diagonal()[:, None]  # (64, 1)
-w = al.softmax(np.concatenate([own, long, crowd], axis=-1))[long[:, 0] > 0, 1]
-print(f"{len(w)} queries lean towards the outlier; ", end="")
-print(f"mean {w.mean():.2f}, median {np.median(w):.2f}")
+names = ["", "keys read of a head", "copy of Italian", "of SQL", "codes found"]
+rows = []
+for name in (*three, *two, *(f"blocks, {name}" for name in cares)):
+    read, copies = reads[name]["shares"][2], reads[name]["again"]
+    share = f"{reads[name]['codes']:.0%}"
+    rows.append((name, f"{read:.0f}", copies["Italian"], copies["SQL"], share))
+plot.table(names, rows)
 
 # %% [markdown]
-# How many times as fast tiles of 128 are, in processor time at 2,048 tokens. The thrifty map writes each step over the last. Figures
-# differ between machines.
+# How many times as fast tiles of 128 are at 2,048 tokens. The thrifty map writes each step over the last.
 
 
 # %%

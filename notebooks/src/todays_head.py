@@ -405,8 +405,7 @@ _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 #
 # No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
 # $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in
-# the softmax, for a key that is not there and has no value. [Notebook [[long_texts]]]([[long_texts.ipynb]]) asks what they do as
-# texts grow. In code each is a line or two:
+# the softmax, for a key that is not there and has no value. In code each is a line or two:
 
 
 # %%

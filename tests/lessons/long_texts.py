@@ -109,20 +109,84 @@ def shares_by_hand(top="L.max(0)", over="e / np.where(e.sum(0) > 0, e.sum(0), 1)
 
 
 def by_cells(n, b_q, b_k):
-    """Ask every cell of the mask."""
+    """Return which tiles of a causal map hold an allowed cell; every cell is asked."""
     mask, rows, columns = np.tri(n, dtype=bool), range(0, n, b_q), range(0, n, b_k)
     return np.array([[mask[i : i + b_q, j : j + b_k].any() for j in columns] for i in rows])
 
 
-def by_padding(n, b_q, b_k):
-    rows, columns = -(-n // b_q), -(-n // b_k)
-    mask = np.zeros((rows * b_q, columns * b_k), dtype=bool)
-    mask[:n, :n] = np.tri(n, dtype=bool)
-    return mask.reshape(rows, b_q, columns, b_k).any(axis=(1, 3))
+def blocks(
+    cut="key[j : i + 1][:size]",
+    starts="range(0, i + 1, size)",
+    mean="x.mean(axis=0)",
+    asked="query[:, i].sum(axis=0)",
+    first="np.inf",
+    count="best",
+):
+    """Return the choice of blocks from the lines a student would write, one query after the other."""
+
+    def answer(query, key, size, best):
+        n = len(key)
+        read = np.zeros((n, -(-n // size)), dtype=bool)
+        for i in range(n):
+            names = {"np": np, "query": query, "key": key, "size": size, "best": best, "i": i}
+            parts = [eval(cut, names | {"j": j}) for j in eval(starts, names)]
+            means = np.array([eval(mean, names | {"x": x}) for x in parts])
+            scores = means @ eval(asked, names)
+            scores[0] = eval(first, names | {"scores": scores})
+            read[i, np.argsort(-scores)[: eval(count, names)]] = True
+        return read
+
+    return answer
 
 
-def schedule(line):
-    return lambda n, b_q, b_k: eval(line, {"np": np, "n": n, "b_q": b_q, "b_k": b_k})
+def by_cumulated_sums(query, key, size, best):
+    """All queries at once: what stands in a block so far is a difference of two sums from the first key on."""
+    n = len(key)
+    start, now = np.arange(0, n, size), np.arange(n)[:, None]
+    sums = np.concatenate([np.zeros((1, key.shape[-1])), np.cumsum(key.astype(float), axis=0)])
+    end = np.minimum(start + size, now + 1)  # (n, blocks)
+    means = (sums[end] - sums[start]) / np.maximum(end - start, 1)[..., None]
+    scores = np.einsum("hnd,nbd->nb", query, means)
+    scores[:, 0] = np.inf
+    scores[start > now] = -np.inf
+    rank = np.argsort(np.argsort(-scores, axis=-1), axis=-1)
+    return (rank < best) & (start <= now)
+
+
+def in_torch_by_padding(query, key, size, best):
+    """Keys after a query count as 0 and are not counted."""
+    query, key = torch.as_tensor(query), torch.as_tensor(key)
+    n, count = len(key), -(-len(key) // size)
+    seen = torch.zeros(n, count * size, dtype=bool)
+    seen[:, :n] = torch.ones(n, n).tril() > 0
+    scores = torch.zeros(n, count * size, dtype=query.dtype)
+    scores[:, :n] = torch.einsum("hnd,md->nm", query, key)
+    seen, scores = (x.reshape(n, count, size) for x in (seen, scores))
+    scores = (scores * seen).sum(-1) / seen.sum(-1)  # 0 / 0 in blocks that have not begun
+    scores = scores.nan_to_num(-torch.inf)
+    scores[:, 0] = torch.inf
+    chosen = torch.zeros(n, count, dtype=bool).scatter(1, scores.topk(min(best, count)).indices, True)
+    return (chosen & seen.any(-1)).numpy()
+
+
+def head_by_head(union):
+    """Each head chooses alone; `union` of all sets, or a set for each."""
+
+    def answer(query, key, size, best):
+        read = np.stack([blocks()(one[None], key, size, best) for one in query])
+        return read.any(axis=0) if union else read
+
+    return answer
+
+
+def own_always(query, key, size, best):
+    """The own block, the first, and the best of those between."""
+    read = np.zeros((len(key), -(-len(key) // size)), dtype=bool)
+    for i in range(len(key)):
+        scores = np.array([key[j : i + 1][:size].mean(0) for j in range(0, i + 1, size)]) @ query[:, i].sum(0)
+        scores[0] = scores[-1] = np.inf
+        read[i, np.argsort(-scores, kind="stable")[:best]] = True
+    return read
 
 
 def tiled(
@@ -208,16 +272,11 @@ def whole_map(query, key, value, attn_mask=None, block=64):
 RIGHT = {
     "online_softmax": [by_log_sum_exp, row_by_row, online()],
     "merge": [merge("al.softmax(L, 0)"), one_after_the_other, merged_in_torch],
-    "schedule": [
-        by_cells,
-        by_padding,
-        schedule("np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1"),
-    ],
+    "blocks": [blocks(), by_cumulated_sums, in_torch_by_padding],
     "tiled": [tiled(), keys_outside, tiled_in_parts],
 }
 
 OLD = "np.where(np.isneginf(m), safe, m)"
-FIRST, LAST = "np.arange(0, n, b_{})", "np.arange(0, n, b_{0}) + b_{0} - 1"
 
 WRONG = {
     "online_softmax": {
@@ -281,17 +340,21 @@ WRONG = {
             merge("np.exp(L - L.max(0)) / np.exp(L - L.max(0)).sum(0)"),
         ],
     },
-    "schedule": {
-        "diagonal_tiles_skipped": [
-            schedule(f"{LAST.format('k')} <= {FIRST.format('q')}[:, None]"),
-            schedule(f"{FIRST.format('k')} < {FIRST.format('q')}[:, None]"),
+    "blocks": {
+        "averaged_with_zeros": [blocks(mean="x.sum(axis=0) / size"), blocks(mean="x.sum(axis=0)")],
+        "first_block_not_kept": [blocks(first="scores[0]")],
+        "first_block_beside": [blocks(count="best + 1")],
+        "later_blocks_chosen": [blocks(cut="key[j : j + size]", starts="range(0, len(key), size)")],
+        "later_keys_averaged": [blocks(cut="key[j : j + size]")],
+        "own_block_left_out": [blocks(starts="range(0, max(i // size, 1) * size, size)"), own_always],
+        "a_set_for_each_head": [head_by_head(union=True), head_by_head(union=False)],
+        None: [
+            blocks(asked="query[0, i]"),
+            blocks(asked="-query[:, i].sum(axis=0)"),
+            blocks(mean="x[0]"),
+            blocks(mean="x.max(axis=0)"),
+            blocks(mean="x.mean(axis=0) / np.linalg.norm(x.mean(axis=0))"),
         ],
-        "first_query_decides": [schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")],
-        "tiles_by_number": [schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")],
-        "shows_too_much": [schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")],
-        "visited_and_skipped_exchanged": [lambda *sizes: ~by_cells(*sizes)],
-        "last_tile_dropped": [lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]],
-        "constant_result": [lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)],
     },
     "tiled": {
         "output_not_rescaled": [tiled(o="o + e @ v")],

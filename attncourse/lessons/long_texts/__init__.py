@@ -1,5 +1,5 @@
-"""Long texts: attention in tiles."""
+"""Long texts: attention in tiles, and by blocks of keys."""
 
-from .tiles import tiled
+from .tiles import blocks, tiled
 
-__all__ = ["tiled"]
+__all__ = ["blocks", "tiled"]

@@ -5,7 +5,7 @@ import numpy as np
 from ...engine.exercise import OUTPUT_AXES, Function, Kept, MemoryBounded, step_options
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.run import Unfit
-from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
+from .tiles import BlockSteps, MergeSteps, OnlineSteps, TiledSteps
 
 
 def online_probes():
@@ -59,9 +59,25 @@ def merge_probes():
     )
 
 
-def schedule_probes():
-    sizes = (8, 2, 2), (8, 4, 2), (8, 2, 4), (7, 2, 2), (9, 4, 2), (10, 3, 4), (6, 1, 1), (5, 8, 8), (12, 3, 5)
-    return tuple(Probe(f"n = {n}, tiles of {b_q} by {b_k}", (n, b_q, b_k)) for n, b_q, b_k in sizes)
+def blocks_probes():
+    draw = Draw("blocks")
+
+    def arrays(h, n, d_k=6):
+        return draw(h, n, d_k), draw(n, d_k) + 0.4
+
+    three = arrays(3, 11)
+    return (
+        Probe("one head, 8 tokens in blocks of 2", (*arrays(1, 8), 2, 2)),
+        Probe("three heads that share keys", (*three, 3, 2)),
+        Probe("a last block that is not full", (*arrays(2, 10), 4, 2)),
+        Probe("blocks of one key", (*arrays(2, 7), 1, 3)),
+        Probe("the first block alone", (*three, 3, 1)),
+        Probe("more blocks than there are", (*arrays(2, 7), 3, 5)),
+        Probe("a block longer than the text", (*arrays(2, 3), 8, 2)),
+        Probe("a long text", (*arrays(3, 40, 4), 4, 4)),
+        Probe(CUBE, (*arrays(4, 4, 4), 1, 2)),
+        Probe(SINGLE, (*single(*arrays(2, 9)), 2, 3)),
+    )
 
 
 def tiled_probes():
@@ -166,16 +182,18 @@ EXERCISES = (
         **step_options("merged", "outputs lse lengths", of=MergeSteps, axes=OUTPUT_AXES),
     ),
     Function(
-        "schedule",
-        "schedule(n, b_q, b_k) -> boolean (tiles of queries, tiles of keys): n tokens behind a causal mask, in tiles "
-        "of b_q queries by b_k keys; the last ones may be smaller. True where a tile holds an allowed cell.",
+        "blocks",
+        "blocks(query, key, size, best) -> boolean (n, blocks of keys): query (h, n, d_k) is of h heads that share the "
+        "keys (n, d_k). They read one set of blocks of `size` keys, the last one may be shorter. Query i reads `best` "
+        "blocks of those begun by token i, all if there are fewer: the first block, and those in which the mean of the "
+        "keys up to i has the largest score, summed over the heads.",
         (
-            "A tile can be skipped if its most generous query does not even see its earliest key.",
-            "The most generous query of a tile is its last one, the earliest key its first one.",
-            "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1.",
+            "Take one query after the other, as a model that writes: the keys up to its own are all there is.",
+            "Cut these into blocks: the last one is often short. Sum the heads' queries; a score is this sum @ a mean.",
+            "Set the first score to np.inf, and mark np.argsort(-scores)[:best] in row i.",
         ),
-        probes=schedule_probes(),
-        **step_options("visits", "n b_q b_k", of=ScheduleSteps),
+        probes=blocks_probes(),
+        **step_options("read", "query key size best", of=BlockSteps),
     ),
     MemoryBounded(
         "tiled",

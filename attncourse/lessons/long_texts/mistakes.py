@@ -197,35 +197,14 @@ MERGE = (
     ),
 )
 
-SCHEDULE = (
+TILES = (
     Mistake(
         "diagonal_tiles_skipped",
         behaves_as_if="tiles on the diagonal are skipped, too: only those without any blocked cell are visited",
         symptom="Queries lose their nearest keys, and the first ones all of them.",
         hint="A tile on the diagonal holds allowed and blocked cells. What happens to the allowed ones?",
         then="They are lost. Visit every tile with at least one allowed cell, and mask inside it.",
-        variants=(
-            {"visits": lambda s: s.first[1] + s.b_k - 1 <= s.first[0]},
-            {"visits": lambda s: s.first[1] < s.first[0]},
-            {"visited": lambda s: np.all},
-        ),
-    ),
-    Mistake(
-        "first_query_decides",
-        behaves_as_if="a tile is visited if its first query may see its first key",
-        symptom="Right for square tiles. In wide or high ones, later queries of a tile see keys that its first one "
-        "does not.",
-        hint="Queries 4 to 7, keys 6 and 7. Does any of them see one of these keys?",
-        then="Query 7 sees both. Ask for the last query of the tile and its first key.",
-        variants=({"visits": lambda s: s.first[1] <= s.first[0]},),
-    ),
-    Mistake(
-        "tiles_by_number",
-        behaves_as_if="tile number j of the keys is visited if j is not larger than the tile number of the queries",
-        symptom="Right for square tiles alone.",
-        hint="Tiles of 4 queries by 2 keys. Which keys does the second row of tiles see?",
-        then="Queries 4 to 7 see keys 0 to 7, so four tiles of keys. Compare positions, not numbers of tiles.",
-        variants=({"visits": lambda s: np.tri(*(len(s.tiles_of(b)) for b in (s.b_q, s.b_k)), dtype=bool)},),
+        variants=({"visited": lambda s: np.all},),
     ),
     Mistake(
         "last_tile_dropped",
@@ -233,22 +212,72 @@ SCHEDULE = (
         symptom="Right where the length is a multiple of the tile.",
         hint="7 tokens in tiles of 2: how many tiles?",
         then="Four. range(0, n, b) has them all, n // b does not.",
-        variants=(
-            {"tiles_of": lambda s: lambda b: np.arange(s.n // b) * b},
-            *(
-                {"starts": lambda s, of=of: partial(_only_full, s.block, of)}
-                for of in ("queries keys", "queries", "keys")
-            ),
+        variants=tuple(
+            {"starts": lambda s, of=of: partial(_only_full, s.block, of)} for of in ("queries keys", "queries", "keys")
         ),
-    ),
-    Mistake(
-        "visited_and_skipped_exchanged",
-        behaves_as_if="True stands at the tiles that can be skipped, and False at those with an allowed cell",
-        symptom="Every query then meets the keys alone that it must not see.",
-        hint="The first tile holds query 0 and key 0. May query 0 see key 0?",
-        then="It may, so the entry [0, 0] is True.",
-        variants=({"visits": lambda s: s.first[1] > s.first[0] + s.b_q - 1},),
     ),
 )
 
-MISTAKES = (*STEP, *MERGE, *SCHEDULE)
+BLOCKS = (
+    Mistake(
+        "averaged_with_zeros",
+        behaves_as_if="a block that is not full is filled up with zeros before the mean is taken, or keys are summed",
+        symptom="The latest keys count too little, until their block is full.",
+        hint="A block of 8 has two keys so far. By what is their sum divided?",
+        then="By 2, the number of keys that are there.",
+        variants=({"means": lambda s: s.of_blocks(s.asked @ s.key.T * s.seen)},),
+    ),
+    Mistake(
+        "first_block_not_kept",
+        behaves_as_if="the first block is read only where its score is among the largest",
+        symptom="Heads that park weight on the first token lose it.",
+        hint="Where does a head put its weight if no key fits?",
+        then="On the first token. So the first block is read always, and counts as one of the `best`.",
+        variants=({"lead": lambda s: 0},),
+    ),
+    Mistake(
+        "first_block_beside",
+        behaves_as_if="the first block comes beside the `best` others",
+        symptom="One block more is read than was asked for.",
+        hint="How many blocks does the last query of a long text read?",
+        then="`best`, and the first block is one of them.",
+        variants=({"least": lambda s: np.sort(s.ranked)[..., -min(s.best + 1, s.ranked.shape[-1]), None]},),
+    ),
+    Mistake(
+        "later_blocks_chosen",
+        behaves_as_if="blocks are chosen that begin after the query",
+        symptom="Reads are spent on keys that the causal mask then forbids, and the choice knows what comes.",
+        hint="Which blocks are there when token 0 asks?",
+        then="One. Choose among blocks that begin at the query or before it.",
+        variants=({"seen": lambda s: np.ones((s.n, s.n), dtype=bool)}, {"begun": lambda s: True}),
+    ),
+    Mistake(
+        "later_keys_averaged",
+        behaves_as_if="the mean of the query's own block holds keys that come after the query",
+        symptom="Which blocks a token reads depends on what follows. A model that writes would choose others.",
+        hint="Token 4 asks, in blocks of 4. Which keys does the mean of its block hold?",
+        then="Key 4 alone, the others have not come yet.",
+        variants=({"means": lambda s: s.of_blocks(s.asked @ s.key.T) / s.of_blocks(np.ones(s.n))},),
+    ),
+    Mistake(
+        "own_block_left_out",
+        behaves_as_if="a query never chooses the block in which it stands, or always",
+        symptom="Left out, the nearest keys are missing; read always, it takes the place of one with a larger score.",
+        hint="Token 9 asks, in blocks of 4. Which blocks compete, beside the first?",
+        then="Those of keys 4 to 7 and of 8 and 9: its own competes like any other.",
+        variants=(
+            {"begun": lambda s: (s.counted > 0) & (s.first | ~s.own)},
+            {"lead": lambda s: np.where(s.first, np.inf, 1e9 * s.own)},
+        ),
+    ),
+    Mistake(
+        "a_set_for_each_head",
+        behaves_as_if="each head chooses a set of its own, and all these blocks are read",
+        symptom="Up to `best` blocks for each head are read, and they are counted as one set.",
+        hint="Three heads choose four blocks each. How many blocks of their keys must be read?",
+        then="Up to twelve. Sum the scores of the heads first, then choose once.",
+        variants=tuple({"asked": lambda s: s.query} | more for more in ({}, {"read": lambda s: s.chosen})),
+    ),
+)
+
+MISTAKES = (*STEP, *MERGE, *TILES, *BLOCKS)

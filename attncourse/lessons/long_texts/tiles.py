@@ -1,4 +1,4 @@
-"""Attention in tiles, and its steps. What goes wrong in them: mistakes.py."""
+"""Attention in tiles and by blocks, and its steps. What goes wrong in them: mistakes.py."""
 
 from functools import cached_property
 
@@ -46,6 +46,11 @@ def tiled(query, key, value, attn_mask=None, block=64):
                 largest, sums = new, factor * sums + e @ value[..., j : j + block, :]
         output[..., i : i + block, :] = sums / np.where(total == 0, 1, total)
     return output
+
+
+def blocks(query, key, size, best):
+    """Choose which `best` blocks of keys (n, d_k) the heads of query (h, n, d_k) read: booleans (n, blocks)."""
+    return BlockSteps(query=query, key=key, size=size, best=best).read
 
 
 class OnlineSteps(Steps):
@@ -112,14 +117,21 @@ class MergeSteps(Steps):
     merged = cached_property(lambda s: (s.shares[..., None] * s.outputs).sum(axis=0))
 
 
-class ScheduleSteps(Steps):
-    """Which tiles of a causal map are visited."""
+class BlockSteps(Steps):
+    """Which blocks of keys a query reads: `query` is of the heads that share the keys, (h, n, d_k), `key` (n, d_k)."""
 
-    tiles_of = cached_property(lambda s: lambda b: np.arange(0, s.n, b))
-    # The first query of each row of tiles, and the first key of each column.
-    first = cached_property(lambda s: (s.tiles_of(s.b_q)[:, None], s.tiles_of(s.b_k)))
-
-    @cached_property
-    def visits(self):
-        query, key = self.first
-        return key <= query + self.b_q - 1
+    n = cached_property(lambda s: len(s.key))
+    seen = cached_property(lambda s: np.tri(s.n, dtype=bool))  # (n, n): the keys so far
+    of_blocks = cached_property(lambda s: lambda x: np.add.reduceat(x, np.arange(0, s.n, s.size), axis=-1, dtype=float))
+    counted = cached_property(lambda s: s.of_blocks(s.seen))  # (n, blocks)
+    begun = cached_property(lambda s: s.counted > 0)
+    asked = cached_property(lambda s: s.query.sum(axis=0, keepdims=True))  # the heads choose together
+    # A query times a mean is the mean of its scores.
+    means = cached_property(lambda s: s.of_blocks(s.asked @ s.key.T * s.seen) / np.maximum(s.counted, 1))
+    own = cached_property(lambda s: s.of_blocks(np.eye(s.n)) > 0)  # where each query stands
+    first = cached_property(lambda s: s.own[:1])
+    lead = cached_property(lambda s: np.where(s.first, np.inf, 0))
+    ranked = cached_property(lambda s: np.where(s.begun, s.means + s.lead, -np.inf))  # (1, n, blocks)
+    least = cached_property(lambda s: np.sort(s.ranked)[..., -min(s.best, s.ranked.shape[-1]), None])
+    chosen = cached_property(lambda s: (s.ranked >= s.least) & s.begun)
+    read = cached_property(lambda s: s.chosen.any(axis=0))
