@@ -188,7 +188,7 @@ def _sentence(tokens, n, right):
 def _heads(names, maps, tokens, key, start):
     """Return the rows of all heads for the columns from `start`, as many as a phone has beside each other.
 
-    Every token has its column from the start, so that nothing moves. On a phone each such part has the names of its rows.
+    Every token has its column from the start, so that nothing moves. On a phone each such part names its rows.
     """
     high, left, end = ROW * len(maps), LEFT if not start else 0, start + COLUMNS
     every, tokens, maps = len(tokens), tokens[start:end], maps[:, start:end]
