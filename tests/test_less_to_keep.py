@@ -337,7 +337,7 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
         return right.mean(), error, least**0.5, right.reshape(16, 4, -1).mean(axis=(0, 2))
 
     def near(found, *wanted):
-        assert found[: len(wanted)] == pytest.approx(wanted, abs=0.04)
+        assert [*found[: len(wanted)]] == pytest.approx([*wanted], abs=0.04)
 
     near(told(), 0.93, 1.41, 0.82)
     near(told(1), 0.52, 1.03, 0.89)
@@ -354,6 +354,14 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
     both = told(shared=0.5)[0], told(1, shared=0.5)[0]  # keys that resemble each other turn the order round
     assert both[0] < 0.06 < both[1] < 0.2
     assert max(told(beta, n=32, positive=True)[0] for beta in (None, 1)) < 0.12
+    key, value = np.array(smollm.recorded("some_keys")["key"]), drawn(64, n=32)[2]
+    for shared, wanted in (
+        (0, (0.1, 0.06)),
+        (key.mean(axis=0), (0.77, 0.66)),
+    ):  # keys of a model, trained for a softmax
+        apart = np.tile((key - shared) / np.linalg.norm(key - shared, axis=-1, keepdims=True), (16, 1, 1))
+        states = np.swapaxes(apart, -1, -2) @ value, at_once(apart, value, 1)
+        near([found(apart @ S, value)[0].mean() for S in states], *wanted)
 
 
 @pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])

@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import json
 import re
+import subprocess
+import sys
 from xml.etree import ElementTree
 
 import matplotlib
@@ -302,9 +304,11 @@ def test_every_map_has_targets_for_the_mouse():
                 "heads split and merged",
                 "a query and a key that rotate",
                 "the next word",
+                "a sentence being written",
                 "what the model writes, and its loss",
             )
-            beside = root.find("title").text.startswith(names)
+            title = root.find("title").text
+            beside = title.startswith(names) or (title.startswith("where heads look, from") and title[-2:] != " 0")
             assert bool(shown) != beside, name
 
 
@@ -366,3 +370,9 @@ def test_while_a_reader_moves_a_picture_its_parts_that_stay_are_not_sent_again(m
     asyncio.run(moves())
     slider.set_state({"index": 1})  # and here nothing could send the rest
     assert pictures() == [view.picture.value]
+
+
+def test_the_first_view_of_a_kernel_brings_its_font():
+    two = "from attnlib import live; views = [live.saturation(d_k=(3, 8)) for _ in range(2)]"
+    told = f"{two}; print([view.children[-1].value.count('data:font/woff2') for view in views])"
+    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "[2, 0]\n"

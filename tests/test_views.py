@@ -252,7 +252,7 @@ def test_writing_sets_a_sentence_as_text_and_the_next_word_in_a_frame_right_behi
         (ax,) = figure(picture).axes
         *line, last = (text for text in ax.texts if text.get_position()[1] == 44)
         boxes = [text.get_window_extent().transformed(ax.transData.inverted()) for text in (*line, last)]
-        root, narrow, _ = parsed(picture)
+        root, narrow, heads, _ = parsed(picture)
         box, phone = (next(r for r in one.iter("rect") if r.get("rx") and r.get("stroke")) for one in (root, narrow))
         assert float(phone.get("x")) + float(phone.get("width")) <= float(narrow.get("width")) <= 358
         left, wide = float(box.get("x")), float(box.get("width"))
@@ -263,8 +263,8 @@ def test_writing_sets_a_sentence_as_text_and_the_next_word_in_a_frame_right_behi
         labels = [text for text in ax.texts if text.get_rotation() and text.get_text() in (*words, "<s>", "internati…")]
         under = [text.get_window_extent().transformed(ax.transData.inverted()).y0 for text in labels]  # y points down
         assert len(labels) == step + 1 and max(under) < tag.get_position()[1] - 12
-        cells = [float(one.get("width")) for one in root.iter("rect") if one.get("class") == "attnlib-target"]
-        assert tag.get_position()[0] == 112 + cells[0] / 2
+        cells = [float(one.get("width")) for one in heads.iter("rect") if one.get("class") == "attnlib-target"]
+        assert tag.get_position()[0] == 70 + cells[0] / 2
         cut += any(text.get_text().startswith("… ") for text in line)
     assert cut
 

@@ -455,3 +455,15 @@ def test_queries_and_keys_of_length_one_times_a_number_are_no_scale():
 def test_a_report_on_a_model_in_place_of_what_was_seen_says_so():
     with pytest.raises(TypeError, match=r"what watch has seen, got Linear\. Fix: with watch\(model\) as seen"):
         report(nn.Linear(2, 2))
+
+
+def test_maps_that_were_used_are_right_where_they_are_nearly_a_softmax():
+    """As of a sum to which a small number is added, lest it be 0."""
+    maps = []
+
+    def attend(q, k, v, attn_mask=None):
+        w = (q @ k.mT * 8**-0.5).exp()
+        maps.append(w / (w.sum(-1, keepdim=True) * (1 + 5e-4)))
+        return maps[-1] @ v
+
+    assert not report(calls_of(attend, attend), maps=maps)

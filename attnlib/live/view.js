@@ -1,5 +1,7 @@
 // Runs once for every live view, with `this` an element inside it: notebooks strip scripts, but not an onload attribute.
 const box = this.closest('.attnlib-view');
+this.dataset.fonts?.split(' ').forEach((font, italic) =>
+  document.fonts.add(new FontFace('Inter', `url(${font})`, italic ? {style: 'italic'} : {weight: '400 600'})));
 
 // For readers without a kernel, a still and a note stand in the two outputs before this one. They step aside while the
 // view lives, whatever the front end calls an output: it is what stands behind the note, and holds nothing else.

@@ -25,7 +25,7 @@ from PIL import Image
 from traitlets import TraitError
 
 from .. import arguments, svg
-from ..colours import sheet
+from ..colours import LOOK, sheet
 from ..figure import save
 from ..progress import display_widget
 from .frames import pack_stops, stops_of
@@ -50,6 +50,11 @@ __all__ = ["LiveView"]
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = sheet(".attnlib-view") + (HERE / "view.css").read_text("utf-8")
+# Of a kernel, the first view brings the font, upright and italic; the page keeps it.
+CUTS = (
+    base64.b64encode((LOOK / "fonts" / f"{name}.woff2").read_bytes()).decode() for name in ("inter", "inter-italic")
+)
+FONTS = iter([f'data-fonts="{" ".join(f"data:font/woff2;base64,{cut}" for cut in CUTS)}"'])
 RESTS = 1.0  # seconds after which a picture that was moved is sent whole
 WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
@@ -185,7 +190,9 @@ class LiveView(VBox):
             slider.observe(self._update, "value")
         self.mouse.observe(self._on_mouse, "value")
         # Front ends drop a <script>, and run what a <style> does once it has loaded.
-        script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
+        script = widgets.HTML(
+            f'<style {next(FONTS, "")} onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>'
+        )
         script.layout.display = "none"
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])

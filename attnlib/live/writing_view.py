@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,8 +15,8 @@ from ..validation import ShapeError
 from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
-CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 100  # pixels of a map, of the room around it
-BESIDE, COLUMNS = 70, 9  # of a map on a phone: room at its left, columns; what has none goes on below
+CELL, ROW, LEFT, TOP, SLANT = 31, 26, 70, 60, 100  # pixels of a map, of the room around it
+COLUMNS = 9  # of a map on a phone
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
 START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
@@ -79,20 +78,23 @@ def writing(
         p = _probabilities(logits, temperature)
         sentence = f"{' '.join(tokens[1:n])} … Step {step}: before “{tokens[n]}”, "
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
-        right = LEFT + (longest + 1) * CELL
+        right, high = LEFT + (longest + 1) * CELL, SLANT + len(maps) * ROW
         chosen = key if key is not None and key < n else None
-        drawn, high = [], SLANT + len(maps) * ROW
-        for room, left, most, at in ((right, LEFT, longest + 1, (0, 0)), (svg.PHONE, BESIDE, COLUMNS, None)):
-            starts = range(0, longest + 1, most)
-            rows = [_heads(list(weights), maps, tokens[:n], chosen, s, most, left, high) for s in starts]
-            size, title = (room, TOP + high * math.ceil(n / most)), "a sentence being written"
-            drawn.append(svg.picture(*size, title, sentence, [_sentence(tokens, n, room), *rows], at=at))
+        title = "a sentence being written"
+        lines = [
+            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room)], at=at)
+            for room, at in ((right, (0, 0)), (svg.PHONE, None))
+        ]
+        drawn = []
+        for start in range(0, longest + 1, COLUMNS):  # what has no room on a phone stands below the others there
+            size = min(COLUMNS, longest + 1 - start) * CELL + LEFT * (not start), high if start < n else 1
+            part, at = _heads(list(weights), maps, tokens[:n], chosen, start), (LEFT * (start > 0) + CELL * start, TOP)
+            drawn.append(svg.picture(*size, f"where heads look, from key {start}", sentence, [part], at=at))
+        left = f'{svg.layouts(*lines)}<div class="attnlib-parts attnlib-heads-below">{"".join(drawn)}</div>'
         bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n])}</g>'
         words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
-        return svg.layouts(*drawn) + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {
-            "weights": maps
-        }
+        return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     controls = {
         "step": integers("step", 0, longest - 1, min(longest // 2, longest - 1)),
@@ -183,27 +185,30 @@ def _sentence(tokens, n, right):
     return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=16, bold=True, anchor="middle")])
 
 
-def _heads(names, maps, tokens, key, start, most, left, apart):
-    """Return the rows of all heads; every token has its column from the start, so that nothing moves.
+def _heads(names, maps, tokens, key, start):
+    """Return the rows of all heads for the columns from `start`, as many as a phone has beside each other.
 
-    It holds the columns from `start`, at most so many; each such map stands `apart` pixels below the one before.
+    Every token has its column from the start, so that nothing moves. On a phone each such part names its rows.
     """
-    high, tokens, part = ROW * len(maps), tokens[start : start + most], maps[:, start : start + most]
-    n, elements = len(tokens), []
-    if n:
-        elements = [svg.text(left - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
-        elements += [
-            svg.text(left + CELL * j + 21, high + 16, svg.shorten(token), anchor="end", turn=-50)
-            for j, token in enumerate(tokens)
-        ]
-        cells = svg.matrix(part, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
-        here = key is not None and start <= key < start + n
-        chosen = svg.frame(CELL * (key - start), -1.5, CELL, high + 3, KEY, line=2) if here else ""
-        options = {"row": "row", "rows": len(maps), "column": "key", "columns": n, "shown": "weights"}
-        where = "" if start else svg.target(0, 0, CELL * n, high, **options)
-        elements.append(f'<g transform="translate({left} 0)">{cells}{chosen}{where}</g>')
-        elements.append(svg.tag(left + CELL * n / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
-    return f'<g transform="translate(0 {TOP + apart * (start // most)})">{"".join(elements)}</g>'
+    high, left, end = ROW * len(maps), LEFT if not start else 0, start + COLUMNS
+    every, tokens, maps = len(tokens), tokens[start:end], maps[:, start:end]
+    if not tokens:
+        return "<g></g>"
+    beside = "".join(svg.text(left - 8, ROW * i + 19, name, anchor="end") for i, name in enumerate(names))
+    elements = [f'<g class="attnlib-down">{beside}</g>' if start else beside]
+    elements += [
+        svg.text(left + CELL * j + 21, high + 18, svg.shorten(token), anchor="end", turn=-50)
+        for j, token in enumerate(tokens)
+    ]
+    cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
+    here = key is not None and start <= key < end
+    chosen = svg.frame(CELL * (key - start), -1.5, CELL, high + 3, KEY, line=2) if here else ""
+    options = {"row": "row", "rows": len(maps), "column": "key", "columns": every, "shown": "weights"}
+    where = "" if start else svg.target(0, 0, CELL * every, high, **options)
+    elements.append(f'<g transform="translate({left} 2)">{cells}{chosen}{where}</g>')
+    if not start:
+        elements.append(svg.tag(left + CELL * len(tokens) / 2, high + SLANT - 6, "keys: the tokens so far", KEY))
+    return f"<g>{''.join(elements)}</g>"
 
 
 def _bars(p, vocabulary, taken):

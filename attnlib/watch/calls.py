@@ -39,15 +39,24 @@ class Call:
     # (b, h, n, d): query, key, value, output; mask, or of a call that is written out masked scores and perhaps weights.
     kept: dict[str, torch.Tensor] | None = None
 
-    def trace(
-        self, batch: int = 0, head: int | None = None, queries: slice = ALL, *, proved: bool = True
-    ) -> core.AttentionTrace:
+    def trace(self, batch: int = 0, head: int | None = None, queries: slice = ALL) -> core.AttentionTrace:
         """Return every step of one sequence, whose output is the model's own up to rounding.
 
         `batch` and `head` count from 0; without a head it has all, (h, n_q, n_k). `queries` are the rows: the map of a
         long text may not fit into memory. LookupError says that the call was not kept, or has no product of queries and
-        keys; ArithmeticError by how much the output computed again is not the model's own, unless `proved` is False.
+        keys; ArithmeticError by how much the output computed again is not the model's own.
         """
+        trace, off = self._recompute(batch, head, queries)
+        if not off <= TOLERANCE[self.dtype]:
+            why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
+            raise ArithmeticError(
+                f"{self._name}: the output computed again differs from the model's own by {off:.2g} of its largest "
+                f"number, expected at most {TOLERANCE[self.dtype]:g}, so no trace is given.{why}"
+            )
+        return trace
+
+    def _recompute(self, batch, head=None, queries=ALL):
+        """Return the trace, and how far its output is from the model's, as a share of the largest number."""
         for name, index, size in (("batch", batch, self.b), ("head", head or 0, self.h)):
             if self.kept and index not in range(size):
                 raise LookupError(f"{self._name}: {name} must be a number from 0 to {size - 1}, got {index!r}.")
@@ -66,13 +75,7 @@ class Call:
         nan = np.where(np.isnan(models).any(-1, keepdims=True), np.nan, 0)  # the model's own, where attnlib has 0
         trace = replace(trace, weights=trace.weights + nan, output=trace.output + nan)
         far = np.abs(trace.output - models)[nan[..., 0] == 0].max(initial=0)
-        if not (error := far / np.nanmax(np.abs(models), initial=1e-30)) <= TOLERANCE[self.dtype] and proved:
-            why = f" Dropout of {self.dropout:g} was on. Fix: model.eval()." if self.dropout else ""
-            raise ArithmeticError(
-                f"{self._name}: the output computed again differs from the model's own by {error:.2g} of its largest "
-                f"number, expected at most {TOLERANCE[self.dtype]:g}, so no trace is given.{why}"
-            )
-        return trace
+        return trace, far / np.nanmax(np.abs(models), initial=1e-30)
 
     @property
     def plain(self) -> bool:
