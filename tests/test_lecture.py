@@ -185,6 +185,14 @@ def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
         assert oral + 2 * votes + shown <= step.minutes, (step, oral, votes)
 
 
+def test_code_on_a_slide_keeps_its_lines_and_a_long_comment_stands_above(planned):
+    shown = [unescape(re.sub("<[^>]*>", "", slide.picture)) for slide in planned[1]]
+    assert any(
+        "scaled scores\nscaled = Q @ K.T / np.sqrt(K.shape[1])\ne = np.exp(scaled)\n# keepdims" in text
+        for text in shown
+    )
+
+
 def test_the_notes_reply_to_each_wrong_letter():
     question = PREDICTIONS["score_std"]
     told = lecture.vote(question)

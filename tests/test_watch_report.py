@@ -386,7 +386,7 @@ def test_a_mask_that_no_call_can_mean_raises(real, words):
 def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
     with watch(model := Layers(scaled(None)), most=0) as seen:
         model(torch.randn(2, N, 32))
-    with pytest.raises(LookupError, match="a call that was kept, got 1 without"):
+    with pytest.raises(LookupError, match="a call that was kept, got 1: "):
         report(seen)
     seen = calls_of(scaled(None))
     maps = torch.stack([torch.tensor(seen[0].trace(b).weights) for b in range(2)]).float()

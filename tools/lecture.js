@@ -191,7 +191,8 @@ function fit(section) {
   if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
   for (const { style } of picture.children) style.width = "";
   const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1.2; // a table has letters as large as dense words
-  for (const how of ["", "dense", "dense tight"]) {
+  const ways = ["", "dense", "dense tight"];
+  const attempt = (how) => {
     for (const name of ["dense", "tight"]) section.classList.toggle(name, how.includes(name));
     section.classList.remove("beside");
     const below = zoom(body, picture);
@@ -200,8 +201,12 @@ function fit(section) {
       section.classList.remove("beside");
       picture.style.zoom = below;
     }
-    if (picture.style.zoom >= least && whole(body, picture)) break;
-  }
+    return whole(body, picture) ? +picture.style.zoom : 0;
+  };
+  const found = [];
+  for (const how of ways) if (!(found.at(-1) >= least)) found.push(attempt(how));
+  const best = found.findIndex((size) => size >= Math.min(least, 0.98 * Math.max(...found))); // smaller words pay
+  if (best < found.length - 1) attempt(ways[best]);
   gather(body, picture);
 }
 

@@ -172,7 +172,7 @@ class Chapter:
     def picture(self, cell, shows=None):
         """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
-        code = highlight_code(code) if has_tag(cell, "slide-code") else ""
+        code = shown_code(code) if has_tag(cell, "slide-code") else ""
         pictures = [output for output in cell.get("outputs", []) if not shows or "image/png" in output.get("data", {})]
         words = markdown(shows) if shows else ""
         return terminal(cell, code + words + "".join(output_html(output, "") for output in pictures))
@@ -238,11 +238,17 @@ class Chapter:
         return Slide(head, words, to_fill(code), notes + markdown(replies), kind="exercise")
 
 
+def shown_code(code):
+    """Return the HTML of code on a slide: the comment of a long line stands above it."""
+    code = re.sub(r"^(?=.{56})( *)(\S.*?)  (# .+)$", r"\1\3\n\1\2", code, flags=re.MULTILINE)
+    return highlight_code(code, hangs=False)
+
+
 def to_fill(code):
     """Return what an exercise asks to fill: an empty box for each number, or the code that is there."""
     asked = re.fullmatch(r"(\w+) = None  # (?:a list of )?(two|three|four) numbers.*", code)
-    if not asked:  # a long comment stands above its line
-        return highlight_code(re.sub(r"^(?=.{50})( *)(\S.*?)  (# .+)$", r"\1\3\n\1\2", code, flags=re.MULTILINE))
+    if not asked:
+        return shown_code(code)
     boxes = "<b></b>" * {"two": 2, "three": 3, "four": 4}[asked[2]]
     return f'<p class="sum to-fill"><code>{asked[1]}</code> = {boxes}</p>'
 

@@ -72,10 +72,10 @@ def inline(text):
     return markdown(text).strip().removeprefix("<p>").removesuffix("</p>")
 
 
-def highlight_code(code):
+def highlight_code(code, hangs=True):
     """Return the HTML of Python code; of a line that a phone breaks, what goes on stands below its own beginning."""
     lines = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code")).splitlines(True)
-    return "".join(map(_hanging, lines))
+    return "".join(map(_hanging, lines) if hangs else lines)
 
 
 def _hanging(line):

@@ -51,7 +51,7 @@ def slide(cell):
         body = markdown(FOLD.sub("", source))  # nobody opens a fold while others look
     else:
         live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
-        body = highlight_code(source)
+        body = highlight_code(source, hangs=False)
         body += (live if LIVE.search(source) and "<img" in outputs else "") + outputs
     return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
 

@@ -54,15 +54,14 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     True
     """
     if not isinstance(seen, Seen):
-        got, fix = type(seen).__name__, "with watch(model) as seen: model(**inputs), then report(seen)."
-        raise TypeError(f"report expects what watch has seen, got {got}. Fix: {fix}")
+        fix = "with watch(model) as seen: model(**inputs), then report(seen)."
+        raise TypeError(f"report expects what watch has seen, got {type(seen).__name__}. Fix: {fix}")
     _ = seen[0]  # raises where nothing was seen: no test passes by that
     masks = _masks(real, seen)
     facts = [_Facts(call, seen.model, masks) for call in seen if "query" in (call.kept or {})]
     missed = {call: "; ".join(call.notes) or "no product" for call in seen if "query" not in (call.kept or {})}
     if not facts:
-        why = f"{seen[0]._name}: {missed[seen[0]]}"
-        raise LookupError(f"expected a call that was kept, got {len(seen)} without: {why}.")
+        raise LookupError(f"expected a call that was kept, got {len(seen)}: {seen[0]._name}: {missed[seen[0]]}.")
     found = [([call], "calls", "could not tell", why, "") for call, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
     for fact in sound:
@@ -146,10 +145,7 @@ def _few(words, most):
 
 
 def _groups_of(facts, key):
-    groups = {}
-    for fact in facts:
-        groups.setdefault(key(fact), []).append(fact)
-    return [*groups.values()]
+    return [[fact for fact in facts if key(fact) == one] for one in dict.fromkeys(map(key, facts))]
 
 
 def _not_finite(facts):

@@ -221,7 +221,7 @@ for n in (512, 1024, 2048):
     print(f"{n:5d} {whole_map:11.1f} MiB {peak(forward, x, x, x, 128):11.1f} MiB")
 
 # %% [markdown]
-# The map takes four times as much. The tiles take a fixed amount, and what still grows with $n$ is the output itself.
+# The map takes four times as much, the tiles a fixed amount. What still grows is the output itself.
 
 # %% [markdown]
 # ## 3 · Parts that are merged
@@ -259,8 +259,7 @@ mean = np.abs((o_a + o_b) / 2 - plain).max()
 print(f"the mean of the two outputs:      differs by {mean:.4f}")
 
 # %% [markdown]
-# So any number of workers may read the keys, in any order. A long cache is split so over processors, and the chunks of a text are
-# joined so. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
+# So any number of workers may read the keys, in any order. A long cache is split so over processors. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
 # is the sink's score and whose output is 0.
 #
 # That holds on paper. A computer rounds each sum, and in 16 bits the order shows:
@@ -686,8 +685,6 @@ print(f"on Alice the logits differ by at most {off:.3f}")
 
 # %% [markdown]
 # ## Appendix: checks
-#
-# Blocks, before three more judges:
 
 # %%
 names = ["", "keys read of a head", "copy of Italian", "of SQL", "codes found"]
