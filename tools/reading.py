@@ -19,6 +19,8 @@ from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, glyph, highlight_code, inli
 from .series import ROOT, find_notebook, has_tag, select_notebooks
 
 OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
+OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
+MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
 def write(notebooks, folder):
@@ -26,7 +28,7 @@ def write(notebooks, folder):
     page = Template((TOOLS / "reading.html.j2").read_text("utf-8"))
     folder.mkdir(exist_ok=True)
     entries = [entry(name, notebook) for name, notebook in notebooks.items()]
-    around = {"script": SCRIPT + asked.SCRIPT, "style": OWN, "icon": ICON, "licence": markdown(LICENCE)}
+    around = {"script": MOVES, "style": OWN, "icon": ICON, "licence": markdown(LICENCE)}
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
