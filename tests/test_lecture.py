@@ -185,6 +185,14 @@ def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
         assert oral + 2 * votes + shown <= step.minutes, (step, oral, votes)
 
 
+def test_an_exercise_shows_what_it_fills_and_its_minutes(planned):
+    asked = [slide for slide in planned[1] if slide.kind == "exercise"]
+    assert len(asked) == sum(title.startswith("Exercise") for step in planned[0].steps for title in step.headings)
+    assert all(re.search(r"^\*\*Exercise \d+\.\d\*\* · \d+ minutes, \w+$", one.words, re.MULTILINE) for one in asked)
+    assert all("to-fill" in one.picture or 'class="code"' in one.picture for one in asked)
+    assert lecture.to_fill("x = None  # a list of three numbers").count("<b>") == 3
+
+
 def test_code_on_a_slide_keeps_its_lines_and_a_long_comment_stands_above(planned):
     shown = [unescape(re.sub("<[^>]*>", "", slide.picture)) for slide in planned[1]]
     assert any(
