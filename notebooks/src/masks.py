@@ -4,7 +4,7 @@
 # **Question.** How do you keep a model from reading ahead? *30 minutes, and 37 for exercises.*
 #
 # Picture a pupil with a worksheet: *the farmer sees the* \_\_\_. He must fill in the next word, and the next word is printed one
-# line further down. He gets ten of ten, and he has learned to look down.
+# line further down. He gets ten of ten, and has learned to look down.
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill as wrapped
