@@ -454,7 +454,7 @@ MISTAKES = (
         "ramp_uneven",
         behaves_as_if="between 1 and 32 turns stands another ramp: a step, over log turns, from 0, of wavelengths",
         symptom="Pairs between the fast and the slow ones rotate too fast or too slowly.",
-        hint="What is the share that keeps its frequency at 1 turn, at 16.5 and at 32?",
+        hint="What is the share that keeps its frequency at 1 turn, halfway to 32, and at 32?",
         then="0, a half and 1: (turns - 1) / 31. It mixes the two frequencies, not their wavelengths.",
         variants=(
             *({"keep": lambda s, from_=from_: (s.turns >= from_) * 1.0} for from_ in (1, 16, 16.5, 32)),
