@@ -138,13 +138,10 @@ def arrow(ax, start, end, color):
 _, ax = plot.subplots(figsize=(4.6, 3.6))
 for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = (np.array(found[name][part]) for part in ("before", "heads"))
-    end, told = before + heads.sum(axis=0), f"{giver} gave a drink to"  # all nine heads
-    arrow(ax, before, end, "gray")
+    end, told = before + heads.sum(axis=0), f"{giver} gave a drink to"
+    arrow(ax, before, end, "gray")  # all nine heads
     arrow(ax, before, before + heads[0], VALUE)
-    _ = (
-        ax.text(min(end[0], 36), end[1] + 1, told, weight="bold"),
-        ax.plot(*before, "ko"),
-    )
+    _ = ax.plot(*before, "ko"), ax.text(min(end[0], 36), end[1] + 1, told, weight="bold")
 _ = ax.text(*(before + heads[0] + 1), "head 1 alone", color=VALUE)
 for x, y, words in ((36, 3.2, "all nine heads"), (9.5, 2.4, "“to” before")):
     _ = ax.text(x, y, words, color="gray")
