@@ -41,7 +41,7 @@ def latent_attention(query, latent, W_UK, W_UV, attn_mask=None):
 
 
 def state(query, key, value, beta):
-    """Write tokens into a state (d_k, d_v) by the delta rule, and read it, (..., n, d_v). Source: Yang et al. 2024.
+    """Write tokens into a state (d_k, d_v) by the delta rule, and read it, (..., n, d_v). Source: Schlag et al. 2021.
 
     >>> state(np.ones((2, 1)), np.ones((2, 1)), np.array([[3.0], [5.0]]), np.array([1, 0.5])).ravel()
     array([3., 4.])
