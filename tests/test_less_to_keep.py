@@ -324,39 +324,53 @@ def test_chunks_are_the_same_to_the_last_digits_and_each_slip_is_not(seed):
     assert all(off(*slip)[0] > 0.1 for slip in slips)
 
 
-@pytest.mark.parametrize("seed", [17, 5])  # that of the notebook, and another
-def test_what_the_text_says_of_a_state(seed, monkeypatch):
-    names, first = state_cells(), np.random.default_rng
-    monkeypatch.setattr(np.random, "default_rng", lambda _: first(seed))
-    drawn, found, at_once, at = (names[name] for name in ("drawn", "found", "at_once", "at"))
+@pytest.fixture(params=[17, 5])  # the seed of the notebook, and another
+def cells_of_seed(request, monkeypatch):
+    first = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda _: first(request.param))
+    return state_cells()
 
-    def told(beta=None, d_k=64, fade=1, near=False, **options):
+
+@pytest.fixture
+def told(cells_of_seed):
+    drawn, found, at_once, at = (cells_of_seed[name] for name in ("drawn", "found", "at_once", "at"))
+
+    def told(beta=None, d_k=64, fade=1, nearest=False, **options):
         """Return the share that is found, the error, the error that the best factor leaves, the share of each age."""
         key, value, newest = drawn(d_k, **options)
         faded = key * fade ** np.arange(key.shape[1])[::-1, None]
         read = at(key, newest) @ (np.swapaxes(faded, -1, -2) @ value if beta is None else at_once(key, value, beta))
         right, error = found(read, value, newest)
-        if near:  # the nearest value in place of the largest dot product
+        if nearest:  # the nearest value in place of the largest dot product
             right = np.linalg.norm(read[:, :, None] - value[:, None], axis=-1).argmin(-1) == newest
         wanted = at(value, newest)
         least = 1 - (read * wanted).sum() ** 2 / (read**2).sum() / (wanted**2).sum()
         return right.mean(), error, least**0.5, right.reshape(16, 4, -1).mean(axis=(0, 2))
 
-    def near(found, *wanted):
-        assert [*found[: len(wanted)]] == pytest.approx([*wanted], abs=0.04)
+    return told
 
-    near(told(), 0.93, 1.41, 0.82)
-    near(told(1), 0.52, 1.03, 0.89)
-    near(told(0.25), 0.92, 0.84)
+
+def near(found, *wanted):
+    assert [*found[: len(wanted)]] == pytest.approx([*wanted], abs=0.04)
+
+
+def test_what_the_text_says_of_keys_that_come_again(cells_of_seed, told):
     near(told(times=4)[:1], 0.24)  # as a guess among four
     near(told(1, times=4)[:1], 0.99)
     near(told(0.25, times=4)[:1], 0.82)
-    near((told(near=True)[0], told(0.25, near=True)[0]), 0.97, 0.37)
+    near((told(nearest=True)[0], told(0.25, nearest=True)[0]), 0.97, 0.37)
     near((told(fade=0.97)[0], told(fade=0.97, times=4)[0]), 0.39, 0.75)
-    key, _, newest = drawn(64, times=4)
+    key, _, newest = cells_of_seed["drawn"](64, times=4)
     window = (newest >= 96).mean()  # in random order a window misses newest values, and delta finds them
     assert 0.6 < window < 0.8 and told(1, times=4)[0] > window + 0.2
     assert all((one == one[last]).all(-1).sum() == 4 for one, last in zip(key, newest[:, 0], strict=True))
+
+
+def test_what_the_text_says_of_a_state(cells_of_seed, told):
+    drawn, found, at_once = (cells_of_seed[name] for name in ("drawn", "found", "at_once"))
+    near(told(), 0.93, 1.41, 0.82)
+    near(told(1), 0.52, 1.03, 0.89)
+    near(told(0.25), 0.92, 0.84)
     assert told(1)[3][0] < 0.12 and told(1)[3][-1] > 0.96 and np.ptp(told()[3]) < 0.1  # the oldest fade, of delta alone
     assert told(0.25)[3][0] > 0.7
     for d_k, few, many in ((16, 0.34, 0.50), (128, 0.63, 1)):

@@ -96,6 +96,7 @@ class Latent(Steps):
 
 class State(Steps):
     normed = cached_property(lambda s: s.keys / np.linalg.norm(s.keys, axis=-1, keepdims=True))
+    asking = cached_property(lambda s: s.asks)
     added = cached_property(lambda s: lambda beta, new, old: beta * (new - old))
     read = cached_property(lambda s: lambda before, after: after)
 
@@ -106,7 +107,7 @@ class State(Steps):
             at, before = np.s_[..., i : i + 1, :], after
             key, beta = self.normed[at], self.beta[..., i, None, None]
             after = before + swap(key) @ self.added(beta, self.values[at], key @ before)
-            rows.append(self.asks[at] @ self.read(before, after))
+            rows.append(self.asking[at] @ self.read(before, after))
         return np.concatenate(rows, axis=-2)
 
 
