@@ -155,9 +155,9 @@ FOUND = {(row["family"], row["name"]): row for row in smollm.recorded("find_agai
 WINDOW, WHOLE = "window and first token", ("everything", "16 bits")
 
 
-def band_of_the_next_word():
-    """Return the ways that no other beats in bytes and loss."""
-    cost = {way: (point["bytes"], point["loss"]) for way, point in POINTS.items()}
+def band(again=False):
+    """Return the ways that no other beats in bytes and loss, on the next word or on what is read again."""
+    cost = {way: (point["bytes"], FOUND[way]["again"] if again else point["loss"]) for way, point in POINTS.items()}
     return {
         way
         for way, (size, loss) in cost.items()
@@ -173,11 +173,14 @@ def test_the_two_judges_disagree_on_windows():
     assert [codes[way] for way in (WHOLE, *told)] == [0.9, 0.875, 0.65, 0, 0.05, 0.1]
     assert losses(WINDOW, "64 tokens")[0] - losses(*WHOLE)[0] == pytest.approx(0.09, abs=0.005)
     assert losses(GROUPS, "4 bits")[0] - losses(*WHOLE)[0] == pytest.approx(0.01, abs=0.005)
-    assert {way for way in band_of_the_next_word() if way[0] == WINDOW} == {
-        (WINDOW, "16 tokens"),
-        (WINDOW, "32 tokens"),
-    }
-    assert (FEATURE, "2 bits") not in band_of_the_next_word()
+    for again in (False, True):  # both bands begin with two windows
+        assert sorted(band(again), key=lambda way: POINTS[way]["bytes"])[:2] == [
+            (WINDOW, "16 tokens"),
+            (WINDOW, "32 tokens"),
+        ]
+        assert len([way for way in band(again) if way[0] == WINDOW]) == 2 and (FEATURE, "2 bits") not in band(again)
+    assert (GROUPS, "4 bits") in band() and (GROUPS, "4 bits") not in band(again=True)
+    assert (APART, "3 bits") in band(again=True) and POINTS[APART, "3 bits"]["bytes"] == 5_040
     latent_192 = "latent from other texts", "rank 192"
     assert f"{losses(*latent_192)[0] - losses(*WHOLE)[0]:.2f} {codes[latent_192]:.0%}" == "0.47 72%"
     assert FOUND[APART, "3 bits"]["again"] == pytest.approx(FOUND[WHOLE]["again"], abs=0.01)
@@ -321,30 +324,53 @@ def test_chunks_are_the_same_to_the_last_digits_and_each_slip_is_not(seed):
     assert all(off(*slip)[0] > 0.1 for slip in slips)
 
 
-@pytest.mark.parametrize("seed", [17, 5])  # that of the notebook, and another
-def test_what_the_text_says_of_a_state(seed, monkeypatch):
-    names, first = state_cells(), np.random.default_rng
-    monkeypatch.setattr(np.random, "default_rng", lambda _: first(seed))
-    drawn, found, at_once = (names[name] for name in ("drawn", "found", "at_once"))
+@pytest.fixture(params=[17, 5])  # the seed of the notebook, and another
+def cells_of_seed(request, monkeypatch):
+    first = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda _: first(request.param))
+    return state_cells()
 
-    def told(beta=None, d_k=64, **options):
+
+@pytest.fixture
+def told(cells_of_seed):
+    drawn, found, at_once, at = (cells_of_seed[name] for name in ("drawn", "found", "at_once", "at"))
+
+    def told(beta=None, d_k=64, fade=1, nearest=False, **options):
         """Return the share that is found, the error, the error that the best factor leaves, the share of each age."""
-        asked, key, value = drawn(d_k, **options)
-        read = asked @ (np.swapaxes(key, -1, -2) @ value if beta is None else at_once(key, value, beta))
-        right, error = found(read, value)
-        newest = value[:, -read.shape[1] :]
-        least = 1 - (read * newest).sum() ** 2 / (read**2).sum() / (newest**2).sum()
+        key, value, newest = drawn(d_k, **options)
+        faded = key * fade ** np.arange(key.shape[1])[::-1, None]
+        read = at(key, newest) @ (np.swapaxes(faded, -1, -2) @ value if beta is None else at_once(key, value, beta))
+        right, error = found(read, value, newest)
+        if nearest:  # the nearest value in place of the largest dot product
+            right = np.linalg.norm(read[:, :, None] - value[:, None], axis=-1).argmin(-1) == newest
+        wanted = at(value, newest)
+        least = 1 - (read * wanted).sum() ** 2 / (read**2).sum() / (wanted**2).sum()
         return right.mean(), error, least**0.5, right.reshape(16, 4, -1).mean(axis=(0, 2))
 
-    def near(found, *wanted):
-        assert [*found[: len(wanted)]] == pytest.approx([*wanted], abs=0.04)
+    return told
 
+
+def near(found, *wanted):
+    assert [*found[: len(wanted)]] == pytest.approx([*wanted], abs=0.04)
+
+
+def test_what_the_text_says_of_keys_that_come_again(cells_of_seed, told):
+    near(told(times=4)[:1], 0.24)  # as a guess among four
+    near(told(1, times=4)[:1], 0.99)
+    near(told(0.25, times=4)[:1], 0.82)
+    near((told(nearest=True)[0], told(0.25, nearest=True)[0]), 0.97, 0.37)
+    near((told(fade=0.97)[0], told(fade=0.97, times=4)[0]), 0.39, 0.75)
+    key, _, newest = cells_of_seed["drawn"](64, times=4)
+    window = (newest >= 96).mean()  # in random order a window misses newest values, and delta finds them
+    assert 0.6 < window < 0.8 and told(1, times=4)[0] > window + 0.2
+    assert all((one == one[last]).all(-1).sum() == 4 for one, last in zip(key, newest[:, 0], strict=True))
+
+
+def test_what_the_text_says_of_a_state(cells_of_seed, told):
+    drawn, found, at_once = (cells_of_seed[name] for name in ("drawn", "found", "at_once"))
     near(told(), 0.93, 1.41, 0.82)
     near(told(1), 0.52, 1.03, 0.89)
     near(told(0.25), 0.92, 0.84)
-    near(told(times=4)[:1], 0.24)  # as a guess among four
-    near(told(1, times=4)[:1], 0.99)
-    near(told(0.25, times=4)[:1], 0.85)
     assert told(1)[3][0] < 0.12 and told(1)[3][-1] > 0.96 and np.ptp(told()[3]) < 0.1  # the oldest fade, of delta alone
     assert told(0.25)[3][0] > 0.7
     for d_k, few, many in ((16, 0.34, 0.50), (128, 0.63, 1)):
@@ -354,14 +380,14 @@ def test_what_the_text_says_of_a_state(seed, monkeypatch):
     both = told(shared=0.5)[0], told(1, shared=0.5)[0]  # keys that resemble each other turn the order round
     assert both[0] < 0.06 < both[1] < 0.2
     assert max(told(beta, n=32, positive=True)[0] for beta in (None, 1)) < 0.12
-    key, value = np.array(smollm.recorded("some_keys")["key"]), drawn(64, n=32)[2]
+    key, value = np.array(smollm.recorded("some_keys")["key"]), drawn(64, n=32)[1]
     for shared, wanted in (
         (0, (0.1, 0.06)),
         (key.mean(axis=0), (0.77, 0.66)),
     ):  # keys of a model, trained for a softmax
         apart = np.tile((key - shared) / np.linalg.norm(key - shared, axis=-1, keepdims=True), (16, 1, 1))
         states = np.swapaxes(apart, -1, -2) @ value, at_once(apart, value, 1)
-        near([found(apart @ S, value)[0].mean() for S in states], *wanted)
+        near([found(apart @ S, value, np.tile(np.arange(32), (16, 1)))[0].mean() for S in states], *wanted)
 
 
 @pytest.mark.parametrize("seed, d", [(0, 8), (5, 32)])

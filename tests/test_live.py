@@ -375,4 +375,5 @@ def test_while_a_reader_moves_a_picture_its_parts_that_stay_are_not_sent_again(m
 def test_the_first_view_of_a_kernel_brings_its_font():
     two = "from attnlib import live; views = [live.saturation(d_k=(3, 8)) for _ in range(2)]"
     told = f"{two}; print([view.children[-1].value.count('data:font/woff2') for view in views])"
-    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout == "[2, 0]\n"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == "[2, 0]\n"

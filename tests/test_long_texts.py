@@ -198,14 +198,14 @@ def test_both_halves_name_their_rows_and_scores_keep_off_the_frame():
 # --- fewer keys
 
 
-def needles_by_blocks(d_k, size, alike, seed, n=4096, read=512):
-    """Return the share of needles that the cell finds, written another way, of other numbers."""
+def needles_by_blocks(d_k, size, alike, seed, n=4096, read=512, own=False):
+    """Return the share of needles that the cell finds, written another way, of other numbers; `own`: by that part."""
     rng = np.random.default_rng(seed)
-    K = np.sqrt(1 - alike) * rng.normal(size=(n, d_k))
-    K += np.sqrt(alike) * np.repeat(rng.normal(size=(n // size, d_k)), size, axis=0)
+    alone = np.sqrt(1 - alike) * rng.normal(size=(n, d_k))
+    K = alone + np.sqrt(alike) * np.repeat(rng.normal(size=(n // size, d_k)), size, axis=0)
     at = rng.integers(0, n, 256)
     means = np.add.reduceat(K, np.arange(0, n, size)) / size
-    best = np.argsort(-(K[at] @ means.T))[:, : read // size]
+    best = np.argsort(-((alone if own else K)[at] @ means.T))[:, : read // size]
     return (best == at[:, None] // size).any(axis=1).mean()
 
 
@@ -214,6 +214,20 @@ def test_other_numbers_find_as_many_needles(notebook, alike):
     for d_k, size in ((16, 16), (32, 16), (64, 16), (128, 16), (64, 64), (16, 8)):
         others = [needles_by_blocks(d_k, size, alike, seed) for seed in range(3)]
         assert abs(notebook["found"](d_k, size, alike) - np.mean(others)) < 0.1
+
+
+def test_a_needle_that_is_asked_for_by_its_own_part_is_found_less_often_among_keys_that_are_alike():
+    found = [np.mean([needles_by_blocks(64, 16, a, seed, own=True) for seed in range(3)]) for a in (0, 0.25, 0.5)]
+    assert found == pytest.approx([0.8, 0.37, 0.25], abs=0.04)
+
+
+def test_random_keys_choose_their_own_block_more_often_while_it_holds_one_key():
+    draw = np.random.default_rng(0).normal
+    q, means = draw(size=(4000, 64)), draw(size=(4000, 24, 64)) / 8**0.5
+    for held, wanted in ((1, 0.33), (8, 0.12)):
+        own = (q * draw(size=(4000, 64))).sum(-1) / held**0.5
+        chosen = (np.einsum("nd,nbd->nb", q, means) > own[:, None]).sum(-1) < 3
+        assert chosen.mean() == pytest.approx(wanted, abs=0.03)
 
 
 def test_what_the_text_says_of_blocks_and_d_k(notebook):
@@ -250,6 +264,7 @@ def test_what_the_text_says_of_the_first_and_the_own_block():
         return {"alice": row["alice"] - FOUR["alice"], **{text: row["again"][text] - again[text] for text in again}}
 
     first = costs("first block not kept")
+    assert READS["blocks, first block not kept"]["shares"][0] > FOUR["shares"][0] + 0.03  # recall
     assert first.pop("prose") < 0 and min(first.values()) > 0.1 and first["alice"] > 0.25
     assert min(costs("own block never read").values()) > 1.5
     assert min(costs("own block always read").values()) > 0.01

@@ -379,8 +379,9 @@ predict.crowd(guess_crowd)
 # ## 6 · Reading fewer keys
 #
 # Tiles save the map, but a query still reads every key. Some models cut the keys into **blocks**, and read only those whose mean
-# key has the largest score ([Yuan et al. 2025](../REFERENCES.md#yuan-2025), [Lu et al.
-# 2025](../REFERENCES.md#lu-2025)). Does a mean still show a needle? Here a query equals one of 4,096 keys, and may read 512.
+# key ([Lu et al. 2025](../REFERENCES.md#lu-2025)), or a key made of them by a learned map ([Yuan et al.
+# 2025](../REFERENCES.md#yuan-2025)), has the largest score. Does a mean still show a needle? Here a query equals one of 4,096 keys,
+# and may read 512.
 
 
 # %%
@@ -397,11 +398,11 @@ def found(d_k, size, alike=0.0):  # share of needles whose block is read
 
 
 # %% [markdown]
-# **Try.** From which $d_k$ on are nine of ten found in blocks of 16? In the other columns, keys of a block share a part of their
-# variance.
+# **Try.** From which $d_k$ on are nine of ten found in blocks of 16? Each column is a share of their variance that the keys of a
+# block have in common.
 
 # %% jupyter={"source_hidden": true}
-ALIKE = {"none shared": 0.0, "a quarter": 0.25, "half": 0.5}
+ALIKE = {"none": 0.0, "a quarter": 0.25, "half": 0.5}
 
 
 def needles_found(d_k):
@@ -416,10 +417,13 @@ live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 # %% [markdown]
 # Unlike keys blur each other: in its block's mean a needle leads by $\sqrt{d_k / size}$ times the spread of the others
 # ([FlashMoBA](../REFERENCES.md#flash-moba)), so blocks of double length need double $d_k$. Keys that are alike point there
-# together.
+# together, and here the query holds what they share. Asked with the needle's own part alone, at $d_k = 64$ in blocks of 16 fewer
+# are found: about 0.8, 0.4 if a quarter is shared, and 0.25 if half is.
 #
 # Now the model of notebook [[it_speaks]] reads 32 keys of up to 208. *Recall* is the share of a head's 32 best keys among them, *weight*
 # what they had of all weight. Then 40 tokens are read, 120 of *Alice*, and the 40 once more: what does this **second copy** cost?
+# *4 blocks of 8* are the first block and three more, chosen together by the three heads that share keys. The query's own block
+# competes.
 
 # %% jupyter={"source_hidden": true}
 reads = {row["name"]: row for row in smollm.recorded("fewer_read")}
@@ -454,7 +458,7 @@ cares += "own block never read", "a set for each head"
 judged("4 blocks of 8", *(f"blocks, {name}" for name in cares))
 
 # %% [markdown]
-# Without the first block all but the copy of prose is worse, and a query that never reads its own block is lost. Read **always**,
+# Without the first block recall rises, and all else but the copy of prose is worse. A query that never reads its own block is lost. Read **always**,
 # as in MoBA, it takes the place of a better one.
 
 # %% [markdown]
@@ -462,7 +466,8 @@ judged("4 blocks of 8", *(f"blocks, {name}" for name in cares))
 #
 # This model learned to read all keys; one that is trained with blocks may read them better. Here four blocks find 20 % of the codes
 # that notebook [[less_to_keep]] asks for, and single keys 85 % (*Appendix*). Three heads that choose together are asked for 29 keys,
-# apart for 41. Means that hold later keys, too, score about the same: only the poke of notebook [[masks]] sees them.
+# apart for 41. A mean of few keys is noisier: where random keys choose 3 of 25 blocks, the own one is among them in a third of the
+# cases with one key in it, and in 0.12, as by chance, with eight. Means that hold later keys, too, score about the same: only the poke of notebook [[masks]] sees them.
 #
 # </details>
 

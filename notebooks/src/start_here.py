@@ -138,17 +138,14 @@ def arrow(ax, start, end, color):
 _, ax = plot.subplots(figsize=(4.6, 3.6))
 for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = (np.array(found[name][part]) for part in ("before", "heads"))
-    end, told = before + heads.sum(axis=0), f"{giver} gave a drink to"  # all nine heads
-    arrow(ax, before, end, "gray")
+    end = before + heads.sum(axis=0)  # all nine heads
+    _ = ax.plot(*before, "ko"), arrow(ax, before, end, "gray")
     arrow(ax, before, before + heads[0], VALUE)
-    _ = (
-        ax.text(min(end[0], 36), end[1] + 1, told, weight="bold"),
-        ax.plot(*before, "ko"),
-    )
+    _ = ax.text(min(end[0], 36), end[1] + 1, f"{giver} gave a drink to", weight="bold")
 _ = ax.text(*(before + heads[0] + 1), "head 1 alone", color=VALUE)
 for x, y, words in ((36, 3.2, "all nine heads"), (9.5, 2.4, "“to” before")):
     _ = ax.text(x, y, words, color="gray")
-_ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards John")
+_ = ax.set(xlabel="towards Mary", ylabel="towards John", xlim=(0, 70), ylim=(0, 36))
 _ = ax.set_title("What attention in layer 24 adds to “to”")
 
 # %%

@@ -337,9 +337,7 @@ WRONG = {
         ],
         "argument_ignored": [written(change="v - k @ S")],
         "factor": [written(read="q @ S / 2")],
-        None: [
-            written(read="q / np.linalg.norm(q, axis=-1, keepdims=True) @ S"),
-            written(change="b * (v - q @ S)"),  # what stands under the query
-        ],
+        "query_normed": [written(read="q / np.linalg.norm(q, axis=-1, keepdims=True) @ S")],
+        None: [written(change="b * (v - q @ S)")],  # what stands under the query
     },
 }

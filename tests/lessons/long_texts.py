@@ -119,6 +119,7 @@ def blocks(
     starts="range(0, i + 1, size)",
     mean="x.mean(axis=0)",
     asked="query[:, i].sum(axis=0)",
+    over="scores",
     first="np.inf",
     count="best",
 ):
@@ -131,7 +132,7 @@ def blocks(
             names = {"np": np, "query": query, "key": key, "size": size, "best": best, "i": i}
             parts = [eval(cut, names | {"j": j}) for j in eval(starts, names)]
             means = np.array([eval(mean, names | {"x": x}) for x in parts])
-            scores = means @ eval(asked, names)
+            scores = eval(over, names | {"scores": means @ eval(asked, names)})
             scores[0] = eval(first, names | {"scores": scores})
             read[i, np.argsort(-scores)[: eval(count, names)]] = True
         return read
@@ -348,6 +349,7 @@ WRONG = {
         "later_keys_averaged": [blocks(cut="key[j : j + size]")],
         "own_block_left_out": [blocks(starts="range(0, max(i // size, 1) * size, size)"), own_always],
         "a_set_for_each_head": [head_by_head(union=True), head_by_head(union=False)],
+        "largest_of_heads": [blocks(asked="query[:, i].T", over="scores.max(axis=1)")],
         None: [
             blocks(asked="query[0, i]"),
             blocks(asked="-query[:, i].sum(axis=0)"),

@@ -340,4 +340,12 @@ MISTAKES = (
             {"normed": lambda s: s.keys / np.sqrt((s.keys**2).mean(-1, keepdims=True))},
         ),
     ),
+    Mistake(
+        "query_normed",
+        behaves_as_if="queries had been brought to length 1, too",
+        symptom="Each row has the right direction, and another length.",
+        hint="A query twice as long: how much larger is what it reads?",
+        then="Twice as large, q S. Only keys are brought to length 1, since they write.",
+        variants=({"asking": lambda s: s.asks / np.linalg.norm(s.asks, axis=-1, keepdims=True)},),
+    ),
 )

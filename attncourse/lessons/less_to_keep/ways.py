@@ -41,7 +41,7 @@ def latent_attention(query, latent, W_UK, W_UV, attn_mask=None):
 
 
 def state(query, key, value, beta):
-    """Write tokens into a state (d_k, d_v) by the delta rule, and read it, (..., n, d_v). Source: Yang et al. 2024.
+    """Write tokens into a state (d_k, d_v) by the delta rule, and read it, (..., n, d_v). Source: Schlag et al. 2021.
 
     >>> state(np.ones((2, 1)), np.ones((2, 1)), np.array([[3.0], [5.0]]), np.array([1, 0.5])).ravel()
     array([3., 4.])
@@ -96,6 +96,7 @@ class Latent(Steps):
 
 class State(Steps):
     normed = cached_property(lambda s: s.keys / np.linalg.norm(s.keys, axis=-1, keepdims=True))
+    asking = cached_property(lambda s: s.asks)
     added = cached_property(lambda s: lambda beta, new, old: beta * (new - old))
     read = cached_property(lambda s: lambda before, after: after)
 
@@ -106,7 +107,7 @@ class State(Steps):
             at, before = np.s_[..., i : i + 1, :], after
             key, beta = self.normed[at], self.beta[..., i, None, None]
             after = before + swap(key) @ self.added(beta, self.values[at], key @ before)
-            rows.append(self.asks[at] @ self.read(before, after))
+            rows.append(self.asking[at] @ self.read(before, after))
         return np.concatenate(rows, axis=-2)
 
 

@@ -25,6 +25,10 @@ def _against_old(first, scores, before, m):
     return np.exp(scores - np.where(np.isneginf(before), m if first else 0, before))
 
 
+def _by_the_largest(s):
+    return np.where(s.begun, s.means + s.lead, -np.inf).max(axis=0, keepdims=True)
+
+
 def _only_full(block, of, n, axis):
     return range(0, n - n % block * (axis in of), block)
 
@@ -277,6 +281,14 @@ BLOCKS = (
         hint="Three heads choose four blocks each. How many blocks of their keys must be read?",
         then="Up to twelve. Sum the scores of the heads first, then choose once.",
         variants=tuple({"asked": lambda s: s.query} | more for more in ({}, {"read": lambda s: s.chosen})),
+    ),
+    Mistake(
+        "largest_of_heads",
+        behaves_as_if="a block counts by the head in which its score is largest",
+        symptom="One head that looks for it takes a block in, whatever the others look for.",
+        hint="Two heads give a block the scores 3 and -5, and another 1 and 1. Which has the larger sum?",
+        then="The other, 2 against -2. Sum the scores over the heads, no max.",
+        variants=({"asked": lambda s: s.query, "ranked": _by_the_largest},),
     ),
 )
 
