@@ -92,6 +92,15 @@ def test_an_answer_is_judged_and_the_data_keep_their_form(given, state, mistake)
     assert data["where_to_read"] == "notebooks/02_vectorized.ipynb, section 'Break it · Softmax of large scores'"
 
 
+def test_after_a_right_answer_no_hint_is_left():
+    data = door._as_data(
+        "mended",
+        {"state": "right", "mistake": None, "message": "", "meaning": "", "hints": ["Look."], "where": None},
+        1,
+    )
+    assert data["hint"] is None and data["hints_left"] == 0
+
+
 def test_one_hint_is_given_and_no_other():
     every = [door.judge_answer("softmax", UNSTABLE, k) for k in range(7)]
     hints, left = [data.pop("hint") for data in every], [data.pop("hints_left") for data in every]

@@ -99,6 +99,15 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
 
 def test_a_wrong_name_is_answered():
     assert "did you mean 'case_23'" in patients.name_bug(1, "case23").message
+    for number, near in (
+        (1, "case_24"),
+        (2, "case_15"),
+        (2, "case_13"),
+        (3, "case_32"),
+        (4, "past_of_first"),
+        (5, "place_one_ahead"),
+    ):
+        assert "did you mean" not in patients.name_bug(number, near).message  # it would name the answer
     assert "Fix: sorted(CASES) shows all names" in patients.name_bug(1, "places_restart").message
     assert "Fix: sorted(DECODERS) shows all names" in patients.name_bug(4, "case_23").message
     assert "gives 0 for this patient" in patients.name_bug(4, "places_restart", chunks_of_one).message

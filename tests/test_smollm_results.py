@@ -418,7 +418,7 @@ def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
 @pytest.mark.slow
 @needs_model
 def test_how_many_of_six_other_texts_are_found_far_away(speaker):
-    """Lesson todays_head, *How sure is this?*: nothing of it is stored."""
+    """Lesson todays_head, section 5: nothing of it is stored."""
     n, d_k = measures.LENGTH, measures.D_K
     omega = rotary.frequencies(d_k, speaker.base)
     base = rotary.frequencies(d_k, speaker.base * 4 ** (d_k / (d_k - 2)))

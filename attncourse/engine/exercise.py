@@ -315,6 +315,7 @@ class Function(Exercise):
     # Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
     # where the words are the same as for its steps on every probe. None: results are compared.
     judge: Callable | None = None
+    orders: bool = False  # do the numbers of one result lie orders of magnitude apart?
     our_functions: tuple = ()  # those of attnlib that are this exercise, besides the one of its name
     kept: Kept | None = None  # of an answer that later notebooks use again
 
@@ -370,7 +371,7 @@ class Function(Exercise):
         holds_nan = any(np.isnan(x).any() for x in difference.outcome.values)
         remark = run.first_nan(function, difference.probe.args) if holds_nan else ""
         id = BY_STAGE.get(stage or (detail.startswith(RIGHT_BARE) and "mask alone")) if detail else None
-        return id or roughly(outcomes, self.expected, self.probes), located, remark
+        return id or roughly(outcomes, self.expected, self.probes, self.orders), located, remark
 
     def ignored_argument(self, function, outcomes):
         """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""

@@ -111,17 +111,21 @@ def plain(outcomes, expected, probes):
         return [{id} for id, look in looks.items() if all(look(*one) for one in wrong)][:1]
 
 
-def roughly(outcomes, expected, probes):
-    """Return in which way all wrong results miss, if there is one."""
+def roughly(outcomes, expected, probes, orders=False):
+    """Return in which way all wrong results miss, if there is one; over `orders` of magnitude each has its own 1 %."""
     if any(outcome.kind or outcome.told for outcome in outcomes):
         return None
     tried = zip(outcomes, expected, probes, strict=False)
     pairs = [(o.values[0], e.values[0], p.tolerance) for o, e, p in tried if not p.says]
     wrong = [(x, y) for x, y, tolerance in pairs if not close(x, y, tolerance)]
+
+    def nearly(x, y):
+        return (np.abs(x - y) <= 1e-2 * np.abs(y) if orders else near(x, y, 1e-2)).all()
+
     looks = {
         HIDES: lambda x, y: x.dtype == y.dtype == bool and not (x & ~y).any(),
         SHOWS: lambda x, y: x.dtype == y.dtype == bool and not (y & ~x).any(),
-        NEARLY: lambda x, y: x.dtype.kind == y.dtype.kind == "f" and near(x, y, 1e-2).all(),
+        NEARLY: lambda x, y: x.dtype.kind == y.dtype.kind == "f" and nearly(x, y),
     }
     return next(
         (id for id, look in looks.items() if wrong and all(x.shape == y.shape and look(x, y) for x, y in wrong)), None

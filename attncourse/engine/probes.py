@@ -56,7 +56,9 @@ def another(x):
     """Return another argument of the same kind, or None for a kind that is not listed here."""
     if isinstance(x, np.ndarray):
         return x + 1 if x.dtype.kind in "iu" else ~x if x.dtype == bool else np.roll(1.5 * x, 1, -1)
-    return x + 1 if type(x) is int else 2 * x + 1 if type(x) is float else None
+    if type(x) is int:
+        return x + 1 if x < 100 else 2 * x  # of a large number a step may not show one more
+    return 2 * x + 1 if type(x) is float else None
 
 
 def single(*arrays):

@@ -34,7 +34,7 @@ ax.yaxis.labelpad = 12  # a slide has larger letters
 print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f}")
 
 # %% [markdown]
-# Nobody told this head what a pronoun is. Does *your* module compute the same numbers (sections 1 to 3)? What do the other 71 heads
+# Nobody told this head what a pronoun is. Does *your* module compute the same numbers (sections 1 to 3)? What do other heads
 # do, and what happens when one is taken away (4 and 5)? And does the head understand the sentence (6)?
 
 # %% [markdown]
@@ -330,16 +330,16 @@ same = (senses[nearest] == senses).sum()
 print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 
 # %% [markdown]
-# Going in, the six vectors differ only by their positions. Any other difference coming out must have come through attention, because
-# the feed-forward networks work on each token alone.
+# Going in, the six vectors differ only by their positions. Any other difference coming out came through attention: the feed-forward
+# networks work on each token alone. Was it the *sense*? This count cannot tell: with twelve sentences *bank* scores 10, *the* 11 and
+# the full stop 10.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Would a word with only one meaning score as well? We tested the *the* before each bank and the full stop. *The* scores 5 of 6
-# and the full stop 3 of 6, where guessing gives 2.4. With twelve sentences *bank* scores 10, *the* 11 and the full stop 10. So a
-# vector may have found its sentence as well as a sense, and this count cannot tell. The groups also overlap: one pair of
-# different senses has a cosine of 0.85, one pair of the same sense 0.84. *Appendix* has the numbers.
+# and the full stop 3 of 6, where guessing gives 2.4. So a vector may have found its sentence as well as a sense. The groups also
+# overlap: one pair of different senses has a cosine of 0.85, one pair of the same sense 0.84. *Appendix* has the numbers.
 #
 # </details>
 
@@ -955,7 +955,8 @@ rightly = (changed & right_way).sum()
 print(f"the nearer noun changes in {changed.sum()}, rightly in {rightly}")
 
 # %% [markdown]
-# A coin would do so in 6 of 12, and in most pairs *it* stays nearer to one noun whatever is meant. By this measure the model hardly tells them apart. A map shows where information was read. It does not show whether the
+# A coin would do so in 6 of 12, and in 9 pairs *it* stays nearer to one noun whatever is meant; of the other 3 one ends at -0.000. By
+# this measure the model hardly tells them apart. A map shows where information was read. It does not show whether the
 # reading was right.
 
 # %% [markdown]

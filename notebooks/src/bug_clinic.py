@@ -46,7 +46,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so you have to examine the module. Cases 1 to 10 are told here,
-# three more wait among the exercises, and the [casebook]([[casebook.ipynb]]) tells the others.
+# more wait among the exercises, and the [casebook]([[casebook.ipynb]]) tells the others.
 
 # %% [markdown]
 # ## Before you start
@@ -180,7 +180,7 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # the digits that come, and the model learned to read that.
 # **Fix.** Mask before the softmax. As for case 2: a wrapper did not
 # [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a layer
-# [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights: case 29.
+# [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights.
 #
 # ## The probe kit
 #
@@ -364,8 +364,8 @@ for name, module in {"broken": patient_C, "fixed ": cured(patient_C)}.items():
 #
 # ## D · Pale
 #
-# The maps of patient D look washed out. Here is its first head, on tokens twice as long as
-# usual, beside a healthy module with the same weights.
+# The maps of patient D look washed out. Here is its first head, on tokens of twice the norm,
+# beside a healthy module with the same weights.
 
 # %% jupyter={"source_hidden": true}
 patient_D = patients.patient("D")

@@ -81,7 +81,7 @@ predict.before_program_a_head(None, None, None)  # a letter each: "a", "b" or "c
 # A head for the four words of *Anna saw Ben; she* could simply list who looks at whom. A rule must hold
 # for texts that nobody has seen. So ships sail in **convoys**. An empty pilot boat, `*`, leads one to seven ships. Each ship
 # flies a flag, A, B, C or D, and carries 1 to 9 tons. The pilot is at place 0. Whatever is to the
-# left of a ship is in front of it; *the* ship in front is the nearest. For the head a ship is a row of 15 numbers:
+# left of a ship is in front of it; the nearest of these is *the* ship in front. For the head a ship is a row of 15 numbers:
 
 # %% jupyter={"source_hidden": true}
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
@@ -257,6 +257,9 @@ softer
 # %% [markdown]
 # The head of the solution is below half from $d_k = 128$ on, where it keeps 0.46. So a head that uses few of its features
 # must use larger numbers.
+
+# %% [markdown]
+# ## Exercises
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[your_own_flag]] · Your own flag

@@ -550,7 +550,7 @@ _ = ax.axis("off")
 # ## 5 · See it · A head forms
 #
 # `train` kept the model every 25 steps. **Try.** Move *step*, and the model of that time reads KRUBLEMASTIN and four jumps: B, R, A,
-# T. Start at 0, where the bright cells are chance, and move slowly up to 400. Watch the cells beside the diagonal of layer 1, and the
+# T. Go to 0, where the bright cells are chance, and move slowly up to 400. Watch the cells beside the diagonal of layer 1, and the
 # last
 # four rows of layer 2.
 
@@ -1026,7 +1026,7 @@ for name in ("1 head(s)", *list(ring)[2:]):
 # ### One head is too few
 #
 # A single head is too few, whatever its weights. Four words say why: two with BL and CM, in both orders, and two with BM and CL.
-# Each is asked what follows B. In one head the lead of L over M, times the sum of exponentials, is a sum over places. So the leads in
+# Each is asked what follows B. Multiply the lead of L over M by the sum of exponentials: in one head that is a sum over places. So the leads in
 # the first two words, which have to be above 0, add up to those in the other two, which have to be below. (A test of this series
 # adds them up.)
 #

@@ -153,6 +153,10 @@ def keeps(agreed="i == m or draft[i] != chosen[i]", new="[*draft[:i], chosen[i]]
     return accept
 
 
+def _lacks(p, q):
+    return (p - q).clip(0) / (p - q).clip(0).sum()
+
+
 RIGHT = {
     "window_mask": [
         lambda n_q, n_k, w: np.tri(n_k, dtype=bool)[-n_q:] & ~np.tri(n_k, k=-w, dtype=bool)[-n_q:],
@@ -205,7 +209,10 @@ LEARNERS = {
             lambda p, q: np.array([p == p.max(), (p - q).clip(0) / (p - q).clip(0).sum()], float),
         ),
         "drawn from p": ("redrawn_from_p", lambda p, q: np.array([np.minimum(1, p / q), p]), "once more"),
-        "exchanged": (None, lambda p, q: np.array([np.minimum(1, q / p), p]), "expected 1", "as if"),
+        "turned over": ("ratio_turned_over", lambda p, q: np.array([np.minimum(1, q / p), _lacks(p, q)]), "row 0"),
+        "undivided": ("not_divided_by_q", lambda p, q: np.array([np.minimum(p, q), _lacks(p, q)]), "row 0"),
+        "no sum": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), (p - q).clip(0)]), "row 1"),
+        "q - p": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(q, p)]), "row 1"),
         "ratios above 1": (None, lambda p, q: np.array([p / q, (p - q).clip(0) / (p - q).clip(0).sum()])),
     },
     "window_mask": {

@@ -230,8 +230,17 @@ WRONG = {
         "wrong_end_slowed": [slowed(mixed="omega * (1 - keep) + omega / factor * keep")],
         "radians_for_turns": [slowed("trained * omega"), slowed("trained * omega", "1.0", "32.0")],
         "turns_of_the_new_length": [slowed("trained * factor * omega / (2 * np.pi)")],
-        "nearly_right": [slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)")],
-        None: [slowed(mixed="omega * keep + omega * factor * (1 - keep)")],
+        "ramp_uneven": [
+            slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)"),
+            slowed("np.log(trained * omega / (2 * np.pi))", "0", "np.log(32)"),
+            slowed(few="0"),
+            slowed(few="16 - 1e-9", many="16"),
+        ],
+        None: [
+            slowed(few="4", many="32"),  # 9 per cent off
+            slowed(few="8", many="8 + 1e-9"),  # it does depend on `trained`
+            slowed(mixed="omega * keep + omega * factor * (1 - keep)"),
+        ],
     },
     "rope": {
         "pairings_mixed": [

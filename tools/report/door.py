@@ -239,7 +239,7 @@ def _as_data(name, told, hint):
     """Return the verdict as data: with the hint that was asked for and no other, and nothing of the solution."""
     first, _, rest = told["message"].partition("\n")
     symptom, difference = (first, rest) if told["mistake"] else ("", told["message"])
-    hints = told["hints"]
+    hints = told["hints"] if told["state"] != "right" else ()
     return {
         "exercise": name,
         "title": heading(name),

@@ -78,7 +78,7 @@ EXERCISES = (
         "Row 0: how likely each word is kept, if drafted. Row 1: the probabilities of what is drawn if it is not. "
         "What is written has the probabilities p, and as much as possible is kept.",
         (
-            "Which words does the draft say too often? They need not always go.",
+            "Which words does the draft say too often? Row 0 keeps these in part. Row 1 has only those that lack.",
             "A word that the draft says twice as often as the model is kept in half of the cases. Which words lack?",
             "Row 0 is np.minimum(p / q, 1), and row 1 is np.maximum(p - q, 0) divided by its sum.",
         ),

@@ -127,6 +127,7 @@ EXERCISES = (
             Probe("d_k = 128, base 500,000", (frequencies(128, 500_000.0), 8.0, 8192), 1e-6),
             Probe("d_k = 64, base 10,000, 2,048 positions", (frequencies(64, BASE), 2.0, 2048), 1e-6),
         ),
+        orders=True,
         **step_options("slowed", "omega factor trained", of=Slowing),
     ),
     Function(

@@ -126,16 +126,15 @@ class Looking(HeadSteps):
         return _looking(self.d_k, (self.near, self.far))
 
 
-def slow_by_parts(omega, factor, trained, turns=None):
-    """Slow pairs by parts: by `factor` those of at most 1 turn in `trained` positions, from 32 on none (Peng 2023)."""
-    turns = trained * omega / (2 * np.pi) if turns is None else turns
-    keep = np.clip((turns - 1) / 31, 0, 1)
-    return omega * keep + omega / factor * (1 - keep)
-
-
 class Slowing(HeadSteps):
     turns = cached_property(lambda s: s.trained * s.omega / (2 * np.pi))
-    slowed = cached_property(lambda s: slow_by_parts(s.omega, s.factor, s.trained, s.turns))
+    keep = cached_property(lambda s: np.clip((s.turns - 1) / 31, 0, 1))
+    slowed = cached_property(lambda s: s.omega * s.keep + s.omega / s.factor * (1 - s.keep))
+
+
+def slow_by_parts(omega, factor, trained):
+    """Slow pairs by parts: by `factor` those of at most 1 turn in `trained` positions, from 32 on none (Peng 2023)."""
+    return Slowing(omega=omega, factor=factor, trained=trained).slowed
 
 
 MISTAKES = (
@@ -449,7 +448,20 @@ MISTAKES = (
         symptom="The model loses the distances that it knows, and still meets angles that it does not.",
         hint="Print your result divided by the frequencies. Is the first entry 1, or the last?",
         then="The first should be 1, the last 1 / factor: exchange keep and 1 - keep.",
-        variants=({"slowed": lambda s: s.omega + s.omega / s.factor - slow_by_parts(s.omega, s.factor, s.trained)},),
+        variants=({"slowed": lambda s: s.omega * (1 - s.keep) + s.omega / s.factor * s.keep},),
+    ),
+    Mistake(
+        "ramp_uneven",
+        behaves_as_if="between 1 and 32 turns stands another ramp: a step, over log turns, from 0, of wavelengths",
+        symptom="Pairs between the fast and the slow ones rotate too fast or too slowly.",
+        hint="What is the share that keeps its frequency at 1 turn, halfway to 32, and at 32?",
+        then="0, a half and 1: (turns - 1) / 31. It mixes the two frequencies, not their wavelengths.",
+        variants=(
+            *({"keep": lambda s, from_=from_: (s.turns >= from_) * 1.0} for from_ in (1, 16, 16.5, 32)),
+            {"keep": lambda s: np.clip(np.log(s.turns) / np.log(32), 0, 1)},
+            {"keep": lambda s: np.clip(s.turns / 32, 0, 1)},
+            {"slowed": lambda s: s.omega / (s.keep + (1 - s.keep) * s.factor)},
+        ),
     ),
     Mistake(
         "radians_for_turns",
