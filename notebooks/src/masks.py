@@ -241,7 +241,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Zero after the softmax
 #
-# **Predict.** Somebody sets the blocked *weights* to 0 after the softmax instead. What do the rows of a causal map sum to?
+# **Predict.** Somebody sets the blocked *weights* to 0 after the softmax. What do the rows of such a causal map sum to?
 #
 # - **a** all to 1, as before
 # - **b** to less than 1, except the last row

@@ -351,7 +351,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## Break it · Straight to the shape
 #
-# Now the bare reshape of section 2 goes into the layer, as split, as merge, or as both. **Predict.** A test asks whether merge
+# Now a bare reshape goes into the layer, as split, as merge, or as both. **Predict.** A test asks whether merge
 # undoes split. Which of the three wrong layers does it miss?
 
 # %%

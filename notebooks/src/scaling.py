@@ -379,7 +379,8 @@ def slope_left(n):  # with n keys: {d_k: share}
     return {d: typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in LABELS}
 
 
-def label(i, words):
+def label(i, words):  # d_k = 3, and then the numbers alone, which have more room
+    words = words if i == 0 else words.removeprefix("d_k = ")
     return svg.text(52 * i + 66, 186, words, anchor="middle", math=True)
 
 

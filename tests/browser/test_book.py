@@ -243,7 +243,7 @@ def test_figures_take_the_colours_of_the_theme(new_page, book):
 
 
 def test_a_large_number_of_a_table_stands_out_most_in_either_theme(new_page, book):
-    page, _ = opened(new_page, book, find_notebook("long_texts").name, 1366)
+    page, _ = opened(new_page, book, find_notebook("scaling").name, 1366)
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
     for theme, sign in (("light", -1), ("dark", 1)):
         while body.get_attribute("data-theme") != theme:
