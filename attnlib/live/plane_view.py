@@ -80,11 +80,11 @@ def _attend(angle, length):
 def _picture(trace, angle, length):
     """Return the plane of the keys and the weights, the plane of the values, and a table; each may grow."""
     weights, names = trace.weights[0], [str(j) for j in range(len(trace.key))]
-    keys = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(56, 17, "keys", KEY, anchor="start")]
+    keys = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(62, 17, "keys", KEY, anchor="start")]
     keys += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
     keys.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace))}</g>')
     keys.append(f'<g transform="translate({SIDE + 33} {TOP + 24})">{_bars(weights, names)}</g>')
-    values = [svg.tag(0, 17, "values", VALUE, anchor="start"), svg.text(66, 17, "output, their average")]
+    values = [svg.tag(0, 17, "values", VALUE, anchor="start"), svg.text(70, 17, "output: average")]
     values.append(f'<g transform="translate(0 {TOP})">{"".join(_values(trace, angle))}</g>')
     span = {"vmin": -REACH * 2, "vmax": REACH * 2, "rows": ["0"]}
     rows = [(symbol, getattr(trace, name)[0], span, None) for name, symbol in steps.maps(trace).items()]
