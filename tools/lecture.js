@@ -67,7 +67,7 @@ function measured(text) {
   const grid = !figure && text.closest("g[pointer-events=none][text-anchor=middle]"); // numbers in the cells of a map
   const onCell = grid || text.matches(figure ? ":not(.attnlib-word)" : "[fill], [style*='fill:']");
   const moves = !figure && !grid && textAnchor === "middle" && /^-?[\d.]+$/.test(text.textContent);
-  const role = plate ? "plate" : onCell ? "cell" : moves;
+  const role = plate ? "plate" : onCell ? (figure || grid || inside ? "cell" : "colour") : moves; // a coloured word is no number of a cell
   return {
     text, at, size, pixels, x, wide, plate, ground, words, air: onCell || moves || (figure && plate) ? AIR : 0,
     foot: text.y.baseVal[0]?.value ?? y + size,
