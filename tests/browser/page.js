@@ -303,6 +303,7 @@ window.ask = {
   crowded: () =>
     [...document.querySelectorAll(".attnlib-live g[pointer-events=none][text-anchor=middle]")].flatMap((numbers) => {
       const cell = numbers.parentElement.querySelector("rect").getBoundingClientRect();
+      if (!cell.width) return []; // the frame for a phone, which is not shown here
       const texts = [...numbers.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
       const touches = ([words, box], k) => {
         const before = texts[k - 1]?.[1];
