@@ -747,8 +747,8 @@ for line_of_it, name, setting in stored["since"]:
     print(f"{line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) and **linear attention**, a state of fixed
-# size, which you write in [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]); *differential* attention ([Ye et al.
+# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in notebook
+# [[less_to_keep]], and **linear attention**, [a state of fixed size]([[fixed_state.ipynb]]); *differential* attention ([Ye et al.
 # 2024](../REFERENCES.md#ye-2024)), one map minus another; *sparse* attention ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan
 # et al. 2025](../REFERENCES.md#yuan-2025)), some keys only.
 #
