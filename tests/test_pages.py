@@ -12,7 +12,7 @@ from matplotlib.textpath import TextPath
 
 from attncourse.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
-from tools import asked
+from tools import asked, reading
 from tools.build_notebooks import read_source
 from tools.page import highlight_code, revive
 from tools.series import SERIES
@@ -290,3 +290,11 @@ def test_code_of_a_page_is_marked_where_it_has_another_ink_alone():
     page = highlight_code(code)
     assert {*re.findall('<span class="(.*?)"', page)} == {"k", "sd", "kc", "ow", "c1"}
     assert html.unescape(re.sub("<.*?>", "", page)).strip() == code
+
+
+def test_a_page_says_its_minutes_once():
+    """Above its first text, so the question is without them, also where it takes two lines."""
+    first = [read_source(notebook.source).cells[0].source for notebook in SERIES]
+    assert any("\n" in words.split("minutes")[0].split("**Question.**")[-1] for words in first)
+    for words in first:
+        assert "minutes" in words and "minutes" not in reading.opening(words).split("</p>")[0], words

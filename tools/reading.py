@@ -123,7 +123,7 @@ def name_cells(table):
 def opening(source):
     """Return the first text of a notebook: its number and minutes stand above it, its question is larger."""
     text = markdown(re.sub(r"^# .*? · ", "# ", source))
-    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?: <em>[^<]*minutes[^<]*</em>)?</p>"
+    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?:\s<em>[^<]*minutes[^<]*</em>)?</p>"
     return re.sub(asks, r'<p class="story">\1</p>', text, count=1, flags=re.DOTALL)
 
 
