@@ -32,7 +32,7 @@ def write(notebooks, folder):
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
-        cells = list(cards(asked.answer_by_clicks(cells)))
+        cells = list(one_fold(cards(asked.answer_by_clicks(cells))))
         revive(cells)
         contents = [found for cell in cells for found in show(cell)]
         told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents}
@@ -76,6 +76,23 @@ def cards(cells):
         yield cell
     if inside:
         inside.metadata["around"][1] += "</section>"
+
+
+def one_fold(cells):
+    """Yield the cells; folded code that shows nothing stands in the fold of the folded code behind it."""
+    before = None
+    for cell in cells:
+        folded = cell.cell_type == "code" and cell.metadata.get("jupyter", {}).get("source_hidden")
+        alone = cell.metadata["around"] == ["", ""] and cell.source and not cell.metadata.get("transient")
+        if before and folded and alone:
+            cell.source = f"{before.source}\n\n\n{cell.source}"
+        elif before:
+            yield before
+        before = cell if folded and alone and not cell.outputs else None
+        if not before:
+            yield cell
+    if before:
+        yield before
 
 
 def show(cell):
