@@ -14,7 +14,7 @@ from attncourse.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
 from tools import asked, reading
 from tools.build_notebooks import read_source
-from tools.page import revive
+from tools.page import highlight_code, revive
 from tools.series import SERIES
 
 # What a text asks a reader to do, and with what; beside it what the control is called.
@@ -282,6 +282,14 @@ def test_no_figure_of_a_page_takes_the_hatching_of_another(notebook):
     assert len({*found}) == len(found)
     for figure, own in zip(figures, ids, strict=True):
         assert {*re.findall(r'(?:url\(|href=")#([^)"]+)', figure)} == {*own}
+
+
+def test_code_of_a_page_is_marked_where_it_has_another_ink_alone():
+    """Marks of names and operators would be most of its weight."""
+    code = 'def f(x, *, n=2):\n    """Return it."""\n    return x @ x.T if x is not None else "a"  # (n, n)'
+    page = highlight_code(code)
+    assert {*re.findall('<span class="(.*?)"', page)} == {"k", "sd", "kc", "ow", "c1"}
+    assert html.unescape(re.sub("<.*?>", "", page)).strip() == code
 
 
 def test_a_page_says_its_minutes_once():

@@ -827,10 +827,11 @@ for changes, (line_of_it, name, setting) in zip(CHANGES, stored["since"]):
     print(f"{changes:7} {line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others go farther. **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) keeps one short vector for all heads,
-# **linear attention** a state of fixed size: you write both in [notebook [[less_to_keep]]]([[less_to_keep.ipynb]]). *Sparse* attention
-# reads some keys only ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al. 2025](../REFERENCES.md#yuan-2025)), and
-# *differential* attention subtracts one map from another ([Ye et al. 2024](../REFERENCES.md#ye-2024)).
+# Others go farther. **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in notebook
+# [[less_to_keep]], keeps one short vector for all heads, and **linear attention** [a state of fixed size]([[fixed_state.ipynb]]).
+# *Sparse* attention reads some keys only ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
+# 2025](../REFERENCES.md#yuan-2025)), and *differential* attention subtracts one map from another ([Ye et al.
+# 2024](../REFERENCES.md#ye-2024)).
 
 # %% [markdown] tags=["remember"]
 # ## Try it

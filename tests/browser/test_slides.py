@@ -159,9 +159,26 @@ def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page,
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
     page.wait_for_timeout(800)
-    assert page.evaluate("ask.cut()") == []
+    assert page.evaluate("ask.cut()") == [] and page.evaluate("ask.foldsInARow()") == 0
     if slug == "one_token_at_a_time":  # a picture that is too large for its page loses the last controls
         assert page.locator("[data-attnlib] input[type=range]").count() == 3
+
+
+def test_on_a_phone_sliders_stay_in_sight_names_are_whole_and_no_word_speaks_of_other_controls(new_page, tmp_path):
+    found = {}
+    for slug in ("start_here", "scaling", "multi_head"):
+        path = find_notebook(slug).built
+        reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+        page = prepared(new_page(390, 844))
+        page.goto((tmp_path / f"{path.stem}.html").as_uri())
+        page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
+        page.wait_for_timeout(500)
+        found[slug] = page, page.locator(".attnlib-still")
+    assert found["start_here"][0].get_by_text("On this page").first.is_hidden()
+    assert found["multi_head"][1].nth(1).evaluate("ask.slidersAtItsEnd") == [0, 32, 64, 96]
+    assert found["scaling"][1].nth(1).bounding_box()["height"] <= 844
+    names = {name for name in found["multi_head"][1].first.evaluate("ask.seen") if "gave a" in name}
+    assert names == {"John gave a drink to", "Mary gave a drink to"}
 
 
 def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_path):
