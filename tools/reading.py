@@ -21,6 +21,7 @@ from .series import ROOT, find_notebook, has_tag, select_notebooks
 OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
 OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
 PHONE = 45  # letters of what is printed that a phone has on a line
+LONG = 13  # lines of code that stay on one sheet of paper
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -110,6 +111,8 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
+    if cell.lines > LONG:
+        cell.code = cell.code.replace('class="code"', 'class="code long"', 1)
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
