@@ -158,7 +158,9 @@ class Predict:
     scale_per_feature: Question
     three_narrowed: Question
     whose_directions: Question
+    room_in_a_state: Question
     sum_or_delta: Question
+    shared_by_a_state: Question
     before_by_hand: Recall
     before_vectorized: Recall
     before_scaling: Recall
@@ -176,6 +178,7 @@ class Predict:
     before_long_texts: Recall
     before_two_texts: Recall
     before_less_to_keep: Recall
+    before_fixed_state: Recall
 
 check: Checks
 predict: Predict

@@ -19,6 +19,7 @@ from tools.series import TAUGHT, find_notebook, has_tag
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [notebook.source for notebook in TAUGHT]
+FEW = {"fixed_state": 1}  # a section that became a page of its own, with its one exercise; others have three
 
 
 @pytest.fixture(params=SOURCES, ids=lambda path: path.stem, scope="module")
@@ -33,7 +34,7 @@ def notebook(path):
 
 def test_there_are_three_or_more_and_they_are_numbered(path, notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
-    assert len(numbers) >= 3
+    assert len(numbers) >= FEW.get(path.stem, 3)
     chapter = int(re.search(r"^# (\d\d) ·", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1])
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
@@ -98,7 +99,7 @@ def test_every_stub_is_not_tried(path):
     """Read off the built notebook: nbval runs it again and compares."""
     built = nbformat.read(find_notebook(path.stem).built, as_version=4)
     stubs = [place for place, _, _ in exercises(built)]
-    assert len(stubs) >= 3
+    assert len(stubs) >= FEW.get(path.stem, 3)
     for place in stubs:
         (output,) = built.cells[place + 1].outputs
         assert re.match(r"… .+: not tried yet", output.data["text/plain"])

@@ -80,7 +80,7 @@ def test_a_sheet_follows_the_theme_of_a_front_end_and_needs_nothing_above_it():
 
 def test_the_fonts_are_light_and_a_cut_source_is_not_called_so():
     sizes = {path.name: path.stat().st_size for path in FONTS.glob("*.woff2")}
-    assert sizes.pop("math.woff2") <= 60_000 and len(sizes) == 4 and sum(sizes.values()) < 110_000
+    assert sizes.pop("math.woff2") <= 25_000 and len(sizes) == 4 and sum(sizes.values()) < 110_000
     css = (colours.LOOK / "fonts.css").read_text("utf-8")
     assert {*re.findall(r"url\(fonts/(.*?)\)", css)} == {*sizes, "math.woff2"}
     faces = css.split("@font-face")[1:]

@@ -313,7 +313,7 @@ def printed(name):
             "one_token_at_a_time",
             "1 layer(s): the last position moves by 0.0000 2 layer(s): the last position moves by 0.3440",
         ),
-        ("one_token_at_a_time", "256 11,503,599,616 83,951,616 137.0"),
+        ("one_token_at_a_time", "256 32,896 11,503,599,616 83,951,616 137.0"),
         (
             "one_token_at_a_time",
             "else drawn from what q lacks: 0.00 else drawn from p: 0.02 kept if likeliest, else drawn from p: 0.13",
@@ -361,7 +361,12 @@ def printed(name):
         ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
         ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
         ("todays_head", "another text behind the gap: 3.50 at 0, 3.19 at 8,000, 3.31 at 12,000"),
-        ("todays_head", "layers that share a cache Gemma 3n 15 of 35 layers mostly windows Gemma 3 22 of 26 layers"),
+        (
+            "todays_head",
+            "layers that share a cache Gemma 3n 15 of 35 layers cache mostly windows Gemma 3 22 of 26 layers",
+        ),
+        ("todays_head", "Llama 0.00 1.69 3.54 Qwen3 0.00 2.04 3.54 Gemma2 0.00 1.65 3.54 GPT-OSS 2.66 2.66 2.54"),
+        ("todays_head", "Llama 0.00 0.00 3.54 Qwen3 0.00 1.51 3.54 Gemma2 0.00 0.45 3.54 GPT-OSS 2.66 2.66 2.54"),
         # how nn.Linear starts
     ],
 )
@@ -787,7 +792,7 @@ def test_multiplications_are_as_many_as_torch_counts():
         return counter.get_total_flops() // 2  # it counts the additions, too
 
     layer = MultiHeadAttention(256, 4, bias=False)
-    assert f" 16 {counted(None):,} {counted(KVCache()):,} 8.5" in printed("one_token_at_a_time")
+    assert f" 16 136 {counted(None):,} {counted(KVCache()):,} 8.5" in printed("one_token_at_a_time")
 
 
 def test_every_chunking_is_equal_in_double_precision():

@@ -107,9 +107,9 @@ def cut_letters(source, target, axes, letters):
         instancer.instantiateVariableFont(font, axes, inplace=True).save(whole)
         font = TTFont(whole)  # what was read lazily would be missed below
     tabular = ["tnum"] if target.stem in ("inter", "serif") else []
-    math = ["ssty"] if target.stem == "math" else []
-    options = subset.Options(layout_features=LATER + tabular + math, hinting=False, notdef_outline=True)
-    if math:
+    # Small letters of their own for indices ("ssty") would be more than half of the font.
+    options = subset.Options(layout_features=LATER + tabular, hinting=False, notdef_outline=True)
+    if target.stem == "math":
         _keep_small(font)
     cutter = subset.Subsetter(options)
     cutter.populate(text=letters)

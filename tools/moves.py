@@ -24,7 +24,7 @@ SURE = (
     rf"\b(\d\d)_(?:{NAMES})\b",
     r"^#+ (\d\d) · ",
     r"\[(\d\d)\b[^\]]*\]\([^)\s]*\d\d_\w+\.ipynb",  # the words of a link
-    r"<!-- /?replies (\d\d) -->",
+    r"<!-- /?(?:replies|goals) (\d\d) -->",
     rf"^\| ({LIST}) \| (?=[a-zA-Z\[])",  # a row about a notebook
     r"^\| (\d\d) \| \d+ \| \d+ \| \d+ \|",  # TEACHING: a session; below, a row of a plan
     r"^\| \d+ \| (\d\d) \| \*\*",
@@ -65,6 +65,12 @@ def renumber(text, becomes):
     return text, [text.splitlines()[line] for line in sorted(lines)]
 
 
+def has_followed(text, becomes):
+    """Tell whether a page links to a notebook that has moved, under its new number: as when pages are merged first."""
+    links = re.findall(rf"\b(\d\d)_({NAMES})\b", text)
+    return any(NUMBERS[name] == number and number in becomes.values() for number, name in links)
+
+
 def chapters_that_follow(text):
     """Return the chapters of which a page names exercises, each with the number that its title has now."""
     titles = {number: title for name in NUMBERS for number, title in exercises(name).values()}
@@ -79,6 +85,8 @@ def follow_the_order():
     becomes = old_numbers()
     for path in PAGES if becomes else ():
         old = path.read_text("utf-8")
+        if has_followed(old, becomes):
+            continue
         done = chapters_that_follow(old)  # the page was written before the notebooks were built
         text, doubtful = renumber(old, {was: new for was, new in becomes.items() if was.partition(".")[0] not in done})
         if text != old:

@@ -28,7 +28,8 @@ STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / 
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
 SHORT = 40  # letters of code that a phone has on a line
-NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
+PLAIN = re.compile(r'<span class="(?!(?:k[cdnr]?|ow|c[1m]?|sd)")\w+">(.*?)</span>', re.DOTALL)  # code has two inks
+NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet|Nothing is kept yet")
 
 
 def tokens(*fonts, at=None):
@@ -74,7 +75,8 @@ def inline(text):
 
 def highlight_code(code, hangs=True):
     """Return the HTML of Python code; of a line that a phone breaks, what goes on stands below its own beginning."""
-    lines = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code")).splitlines(True)
+    page = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code"))
+    lines = PLAIN.sub(r"\1", page).splitlines(True)
     return "".join(map(_hanging, lines) if hangs else lines)
 
 

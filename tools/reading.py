@@ -20,6 +20,8 @@ from .series import ROOT, find_notebook, has_tag, select_notebooks
 
 OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
 OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
+PHONE = 45  # letters of what is printed that a phone has on a line
+LONG = 13  # lines of code that stay on one sheet of paper
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -32,10 +34,10 @@ def write(notebooks, folder):
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
-        cells = list(cards(asked.answer_by_clicks(cells)))
+        cells = list(one_fold(cards(asked.answer_by_clicks(cells))))
         revive(cells)
         contents = [found for cell in cells for found in show(cell)]
-        told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents}
+        told = {"before": before, "this": this, "after": after, "cells": joined(cells), "contents": contents}
         (folder / f"{this['name']}.html").write_text(page.render(**told, **around), "utf-8")
 
 
@@ -78,6 +80,23 @@ def cards(cells):
         inside.metadata["around"][1] += "</section>"
 
 
+def one_fold(cells):
+    """Yield the cells; folded code that shows nothing stands in the fold of the folded code behind it."""
+    before = None
+    for cell in cells:
+        folded = cell.cell_type == "code" and cell.metadata.get("jupyter", {}).get("source_hidden")
+        alone = cell.metadata["around"] == ["", ""] and cell.source and not cell.metadata.get("transient")
+        if before and folded and alone:
+            cell.source = f"{before.source}\n\n\n{cell.source}"
+        elif before:
+            yield before
+        before = cell if folded and alone and not cell.outputs else None
+        if not before:
+            yield cell
+    if before:
+        yield before
+
+
 def show(cell):
     """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
     if cell.cell_type == "markdown":
@@ -92,7 +111,22 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
+    if cell.lines > LONG:
+        cell.code = cell.code.replace('class="code"', 'class="code long"', 1)
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
+
+
+def joined(cells):
+    """Return the cells; folded code with nothing below it stands in one fold with the folded code that follows."""
+    kept = []
+    for cell in cells:
+        last = kept[-1] if kept else None
+        alone = last is not None and cell.get("folded") and last.get("folded") and last.code and not last.out
+        if alone and cell.code and not last.metadata["around"][1] + cell.metadata["around"][0]:
+            cell.code, cell.lines = last.code + cell.code, last.lines + cell.lines
+            cell.metadata["around"][0] = kept.pop().metadata["around"][0]
+        kept.append(cell)
+    return kept
 
 
 def name_cells(table):
@@ -109,7 +143,7 @@ def name_cells(table):
 def opening(source):
     """Return the first text of a notebook: its number and minutes stand above it, its question is larger."""
     text = markdown(re.sub(r"^# .*? · ", "# ", source))
-    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?: <em>[^<]*minutes[^<]*</em>)?</p>"
+    asks = r"<p>(?:<strong>Question\.</strong> )?(.*?)(?:\s<em>[^<]*minutes[^<]*</em>)?</p>"
     return re.sub(asks, r'<p class="story">\1</p>', text, count=1, flags=re.DOTALL)
 
 
@@ -125,8 +159,33 @@ def output_html(output):
     if "text/html" in data:
         return data["text/html"]
     text = output.get("text") or data.get("text/plain", "")
-    columns = " columns" if re.search(r"\S {2,}\S|^ ", text, re.MULTILINE) else ""  # what a line break would tear apart
-    return f'<pre class="printed{columns}">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
+    return printed(text.rstrip().split("\n")) if text.strip() else ""
+
+
+def printed(lines):
+    """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
+
+    There a line that is too long goes on below itself, but for tables of so many columns that a reader would be lost.
+    """
+    wide = max(map(len, lines))
+    blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
+    gaps = [(gap.start() + 2, gap.end()) for gap in re.finditer(r" {2,}", blank)]
+    narrow = wide - sum(end - start for start, end in gaps)
+    kind = " table" if narrow > PHONE and len(lines) > 2 and len(gaps) >= 4 else ""
+    kind = " columns" + kind if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
+    shown = []
+    for line in lines:
+        parts, last = [], 0
+        for start, end in gaps:
+            if len(line) > start:
+                parts += [html.escape(line[last:start]), f"<i>{line[start:end]}</i>" if end > start else ""]
+                last = end
+        whole = "".join(parts) + html.escape(line[last:])
+        if all(len(part) < PHONE for part in re.split(" {2,}", line)):  # it goes on with a column
+            whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
+        deep = len(line) - len(line.lstrip())
+        shown.append(f"<span style=--in:{deep}>{whole}</span>" if len(line) > PHONE else f"{whole}\n")
+    return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
 
 
 def main():

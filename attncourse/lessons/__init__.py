@@ -23,5 +23,6 @@ ORDER = (
     "long_texts",
     "two_texts",
     "less_to_keep",
+    "fixed_state",
     "casebook",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import arguments, svg
+from .. import arguments, colours, svg
 from ..colours import KEY, LINE, NEXT, VALUE
 from ..validation import ShapeError
 from .controls import buttons
@@ -248,10 +248,9 @@ class _Plane:
         taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
-            name = svg.shorten(one.name, 12) if layout.narrow else one.name
-            box = _box_of_label(chain[-1], svg.width(name) + 10, room, np.concatenate(taken))
+            box = _box_of_label(chain[-1], svg.width(one.name) + 10, room, np.concatenate(taken))
             taken.append(box[:2] + box[2:] * np.indices((9, 5)).reshape(2, -1).T / (8, 4))
-            pieces += _ends(name, chain, end, box)
+            pieces += _ends(one.name, chain, end, box)
         return pieces
 
     def _card(self, one, card, told, head):
@@ -264,7 +263,9 @@ class _Plane:
             ground = f'x="{left + 8 + x - 2:.1f}" y="{y}" width="{long + 4:.1f}" height="19" rx="4"'
             title = f"<title>{svg.escape(shown)}: {svg.exact(w)}</title>"
             yield f'<rect {ground} fill="{KEY}" opacity="{0.75 * w:.3f}">{title}</rect>'
-            yield svg.text(round(left + 8 + x + long / 2, 1), y + 15, shown, size=SIZE, anchor="middle")
+            ink = colours.inks()[int(np.searchsorted(colours.SHARES, 0.75 * w))]  # of the same share in a map
+            written = svg.text(round(left + 8 + x + long / 2, 1), y + 15, shown, size=SIZE, anchor="middle")
+            yield f'<g fill="{ink}">{written}</g>'
         for k, words_of_line in enumerate(told):
             yield svg.text(left + 8, top + high - 44 + 18 * k, words_of_line)
 

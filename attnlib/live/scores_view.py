@@ -15,8 +15,9 @@ from .view import LiveView
 from .weights import PLAIN, SCALED
 
 PAIRS, KEYS = 96, 8  # as many queries as keys: 96 of each make the histogram, 8 the map
-PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 1024 x 768 there are 592 for two panels
+PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 100, 80, 30  # pixels: at 1024 x 768 there are 592 for two panels
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
+MAP_ENDS = TOP + HIGH + KEYS * ROW + 92
 
 
 def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
@@ -59,14 +60,17 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
         }
 
     def render(d_k, query, draw, key):
-        panels = []
+        panels, bars = [], []
         for title, one in at(d_k, draw).items():
-            content = _panel(title, one, query, reach) + _below(title, one.weights, query)
-            moved = [f'<g transform="translate({MARGIN} 0)">{content}</g>']
+            content = _panel(title, one, query, reach) + _map(title, one.weights, query)
             spread = f"standard deviation {one.deviation:.2f}, largest weight {one.weights[query].max():.4f}"
             words = f"scores and their softmax, {title}", f"d_k = {d_k}, {title}: {spread}"
-            panels.append((PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142, *words, moved))
-        return svg.beside(panels), {title: one.weights for title, one in at(d_k, draw).items()}
+            panels.append((PANEL + APART, MAP_ENDS, *words, [f'<g transform="translate({MARGIN} 0)">{content}</g>']))
+            words = f"weights of query {query}, {title}", words[1]
+            bars.append((PANEL + APART, BARS + 50, *words, [_bars(one.weights[query])]))
+        # A phone would have no room for the bars, and has their numbers in the map.
+        lower = svg.beside(bars, top=MAP_ENDS).replace("attnlib-parts", "attnlib-parts attnlib-across", 1)
+        return f"<div>{svg.beside(panels)}{lower}</div>", {title: one.weights for title, one in at(d_k, draw).items()}
 
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
@@ -120,8 +124,8 @@ def _panel(title, one, query, reach):
     return "".join([*elements, "</g>"])
 
 
-def _below(title, weights, query):
-    """Return the map of weights with the row of one query framed, and that row as bars over the same columns."""
+def _map(title, weights, query):
+    """Return the map of weights with the row of one query framed."""
     names = [str(j) for j in range(KEYS)]
     elements = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
     elements.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
@@ -129,8 +133,13 @@ def _below(title, weights, query):
     elements.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
     clicks = {"row": "query", "rows": KEYS, "column": "key", "columns": KEYS, "shown": title}
     elements.append(svg.target(0, 0, KEYS * CELL, KEYS * ROW, **clicks))
-    elements.append(f'</g><g transform="translate({LEFT} {TOP + HIGH + KEYS * ROW + 114})">')
-    elements.append(svg.columns(weights[query], CELL, BARS, names))
+    return "".join([*elements, "</g>"])
+
+
+def _bars(weights):
+    """Return the weights of one query as bars over the columns of the map."""
+    names = [str(j) for j in range(KEYS)]
+    elements = [f'<g transform="translate({MARGIN + LEFT} 22)">', svg.columns(weights, CELL, BARS, names)]
     elements += [svg.text((j + 0.5) * CELL, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
     elements.append(svg.target(0, 0, KEYS * CELL, BARS + 20, column="key", columns=KEYS))
     return "".join([*elements, "</g>"])

@@ -64,15 +64,17 @@ def layouts(across, down):
     return f'<div class="attnlib-across">{across}</div><div class="attnlib-down">{down}</div>'
 
 
-def beside(panels, **options):
+def beside(panels, *, top=0, **options):
     """Return pictures beside each other on one line, below each other on a phone; a panel is what `picture` takes.
+
+    In a still the line begins at `top`.
 
     >>> beside([(10, 10, "a", "", []), (10, 10, "b", "", [])]).count('data-at="10 0"')
     1
     """
     lefts = np.cumsum([0, *(width for width, *_ in panels)]).tolist()
     low = max(height for _, height, *_ in panels)
-    corners = [(left, low - height) for left, (_, height, *_) in zip(lefts, panels, strict=False)]
+    corners = [(left, top + low - height) for left, (_, height, *_) in zip(lefts, panels, strict=False)]
     pictures = (picture(*panel, at=corner, **options) for panel, corner in zip(panels, corners, strict=True))
     return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 

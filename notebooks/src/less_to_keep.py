@@ -1,11 +1,11 @@
 # %% [markdown]
 # # [[less_to_keep]] · Less to keep
 #
-# **Question.** What must a model keep of a text, and what does it cost to keep less? *50 minutes. It needs no torch.*
+# **Question.** What must a model keep of a text, and what does it cost to keep less? *40 minutes. It needs no torch.*
 #
 # Of each token the model of notebook [[it_speaks]] keeps 2 · 30 · 3 · 64 numbers: 23,040 bytes, in 16 bits. Here you keep less:
 # **fewer bits**, **fewer keys**, **fewer layers**, **fewer numbers**. Each way is a short function that you hand to the model,
-# and two judges say what it costs. At the end stands a head that keeps the same few numbers of any text.
+# and two judges say what it costs.
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 
 import attnlib as al
 from attncourse import check, predict, smollm
-from attncourse.lessons.less_to_keep import best_keys, in_groups, state
+from attncourse.lessons.less_to_keep import best_keys, in_groups
 from attncourse.views import fetch_button
 from attnlib import live, plot
 from attnlib.colours import BELOW, KEY
@@ -549,7 +549,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Three layers
+# ### Break it · Three layers
 #
 # With the model, your function now chooses five of its layers.
 
@@ -772,243 +772,18 @@ if speaker:
 #
 # </details>
 
-# %% [markdown]
-# ## 9 · A state of fixed size
-#
-# What you kept so far grows with the text, or falls out of a window. Without the softmax nothing has to grow, because the
-# bracket may move, as in section 7:
-#
-# $$(q\,K^T)\,V = q\,(K^T V)$$
-#
-# $K^T V$ has $d_k \cdot d_v$ numbers, whatever the length of the text. It is the **state** of *linear attention* ([Katharopoulos
-# et al. 2020](../REFERENCES.md#katharopoulos-2020)): each token adds its key times its value, and each query reads $q\,S$.
-
-# %%
-rng = np.random.default_rng(17)
-q, k, v = rng.normal(size=(3, 128, 64))
-S, reads = np.zeros((64, 64)), []
-for i in range(128):
-    S = S + np.outer(k[i], v[i])  # written
-    reads.append(q[i] @ S)  # read
-off = np.abs(reads - np.tril(q @ k.T) @ v).max()  # all keys kept, causal
-print(f"state and kept keys differ by {off:.10f}")
-print(f"{S.size} numbers, as many as keys and values of {S.size // 128} tokens")
-
-# %% [markdown]
-# This is the **sum rule**. In a state no token has a place of its own, so all values lie on top of each other. The **delta rule**
-# first reads what stands under the key, $k S$. It writes the difference to the new value, or a share $\beta$ of it ([Schlag et al.
-# 2021](../REFERENCES.md#schlag-2021); [Yang et al. 2024](../REFERENCES.md#yang-2024)):
-#
-# $$S \leftarrow S + \beta\,k^T (v - k\,S)$$
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[state]] · A state
-#
-# **Goal.** Write and read by the delta rule. *10 minutes, medium.*
-#
-# `my_state(query, key, value, beta)`: query and key $(..., n, d_k)$, value $(..., n, d_v)$, beta $(..., n)$; axes in front are
-# heads. First bring each key to length 1. The state is 0 at first. Each token in turn writes by the rule above, and then its
-# query reads $q\,S$. Return what all of them read, $(..., n, d_v)$.
-
-
-# %%
-def my_state(query, key, value, beta):
-    return ...  # your code
-
-
-# %%
-verdict = check.state(my_state)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_state(query, key, value, beta):
-#     key = key / np.linalg.norm(key, axis=-1, keepdims=True)
-#     S, reads = np.zeros((*key.shape[:-2], key.shape[-1], value.shape[-1])), []
-#     for i in range(key.shape[-2]):
-#         q, k, v = (x[..., i, None, :] for x in (query, key, value))  # (..., 1, d)
-#         change = beta[..., i, None, None] * (v - k @ S)
-#         S = S + np.swapaxes(k, -1, -2) @ change  # (..., d_k, d_v)
-#         reads.append(q @ S)
-#     return np.concatenate(reads, axis=-2)
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ### Break it · More than fits
-#
-# Your function writes 128 random values into a state of 64 x 64. Then each key asks for its newest value. It is *found* if, of
-# all 128, it has the largest dot product with what is read. The *error* is 1 for a reader who always says 0.
-
-# %% jupyter={"source_hidden": true}
-written = my_state if verdict.passed else state  # ours, until yours is right
-
-
-def swap(x):
-    return np.swapaxes(x, -1, -2)
-
-
-def at(x, tokens):  # x (16, n, d), tokens (16, asked)
-    return np.take_along_axis(x, tokens[..., None], axis=1)
-
-
-# %% jupyter={"source_hidden": true}
-def drawn(d_k, times=1, shared=0.0, d_v=None, n=128, positive=False):
-    rng = np.random.default_rng(17)
-    draw, which = rng.normal, np.tile(np.arange(n // times), (16, times))
-    key, value = draw(size=(16, n // times, d_k)), draw(size=(16, n, d_v or d_k))
-    key = np.sqrt(1 - shared) * key + np.sqrt(shared) * draw(size=(16, 1, d_k))
-    key = np.where(key > 0, key + 1, np.exp(key)) if positive else key
-    key = key / np.linalg.norm(key, axis=-1, keepdims=True)
-    which = rng.permuted(which, axis=-1) if times > 1 else which  # (16, n)
-    again = which[:, ::-1, None] == np.arange(n // times)
-    newest = np.sort(n - 1 - again.argmax(axis=1))  # where each key comes last
-    return at(key, which), value, newest
-
-
-# %% jupyter={"source_hidden": true}
-def found(read, value, newest):
-    best, wanted = (read @ swap(value)).argmax(axis=-1), at(value, newest)
-    return best == newest, np.linalg.norm(read - wanted) / np.linalg.norm(wanted)
-
-
-# %% jupyter={"source_hidden": true}
-def in_a_window(size):
-    """Return what is found, and the error of a reader who says 0 of all else."""
-    shares = [(drawn(64, times)[2] >= 128 - size).mean() for times in (1, 4)]
-    return [x for share in shares for x in (share, np.sqrt(1 - share))]
-
-
-# %%
-def read_back(key, value, newest, beta):
-    asked = at(key, newest)  # (16, asked, d_k)
-    if beta is None:
-        return asked @ (swap(key) @ value)  # the sum rule: (16, asked, d_v)
-    keys = np.concatenate([key, asked], axis=1)  # the last only ask: beta is 0
-    values = np.concatenate([value, value[:, : asked.shape[1]]], axis=1)
-    betas = np.zeros(keys.shape[:2])
-    betas[:, :128] = beta
-    reads = [written(*draw) for draw in zip(keys, keys, values, betas)]
-    return np.array(reads)[:, 128:]
-
-
-# %% [markdown] tags=["predict"]
-# **Predict.** First 128 keys come once each. Then 32 keys come four times, in random order, always with another value. Which rule
-# finds more, the sum, or delta with $\beta = 1$?
-#
-# - **a** the delta rule, both times
-# - **b** the sum for new keys, the delta rule for keys that come again
-# - **c** the sum, both times
-
-# %%
-guess_state = None  # "a", "b" or "c"
-
-# %%
-rows = []
-for beta in (None, 1, 0.5, 0.25):
-    row = ["the sum" if beta is None else f"delta, β = {beta}"]
-    for times in (1, 4):
-        key, value, newest = drawn(64, times)
-        right, error = found(read_back(key, value, newest, beta), value, newest)
-        row += [right.mean(), error]
-    rows.append(row)
-rows.append(["a window of 32", *in_a_window(32)])
-names = ["", "new: found", "error", "again: found", "error "]
-plot.table(names, rows, tint=names[1::2])
-
-# %%
-predict.sum_or_delta(guess_state)
-
-# %% [markdown]
-# Under a key that came four times the sum returns all its values, added up: it finds the newest as often as a guess among four.
-# The delta rule erases the old value. But random keys are not at right angles, so what is erased under one key takes a little from
-# all others, and the oldest values fade. A smaller $\beta$ erases less: at 0.25 the delta rule finds nearly as many new values as
-# the sum, by this measure, and 83 % of those that came again. In a trained layer each token brings its own $\beta$.
-#
-# Found is not kept. The sum finds 93 % with an error of 1.41, larger than that of a reader who always says 0. In the same room a
-# window keeps 32 of the 128 tokens, exactly.
-#
-# Each cell is a quarter of the keys, from the oldest to the newest. **Try.** Go through $d_k$ with $\beta = 1$. Which values does
-# the delta rule lose first? Does a smaller $\beta$ bring them back? Then let each key come four times.
-
-
-# %% jupyter={"source_hidden": true}
-def at_once(key, value, beta):  # what each token adds solves a triangular system
-    earlier = np.tril(key @ swap(key), -1)  # (16, n, n)
-    added = np.linalg.solve(np.eye(key.shape[1]) + beta * earlier, beta * value)
-    return swap(key) @ added  # the state, (16, d_k, d_v)
-
-
-def by_age(d_k, beta, times):
-    key, value, newest = drawn(d_k, times)
-    states = swap(key) @ value, at_once(key, value, beta)
-    reads = [at(key, newest) @ S for S in states]
-    right = [found(read, value, newest)[0].reshape(16, 4, -1) for read in reads]
-    return {"share of values found": np.array(right).mean(axis=(1, 3))}
-
-
-# %% jupyter={"source_hidden": true}
-sliders = {"d_k": [8, 16, 32, 64, 128], "β": [0.25, 0.5, 1]}
-sliders["each key"] = [("once", 1), ("four times", 4)]
-labels = {"queries": ["sum", "delta"], "row_name": "rule", "label": "features d_k"}
-labels |= {"keys": ["oldest", "2nd", "3rd", "newest"]}
-view = live.weights_view(by_age, still=(16, 64, 128), **sliders, **labels)
-view.sliders["β"].value, view.sliders["each key"].value = 1, 1
-view
-
-# %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# Keys and values are random, in 16 draws (*Appendix*), and nothing is trained. Of $2 d_k$ new values the sum finds 0.50 at $d_k =
-# 16$ and all at 128, delta with $\beta = 1$ 0.34 and 0.63; with 16 features in a value, 0.35 and 0.27. The error alone does not
-# rank them: if a norm behind the state may stretch what is read, the best factor leaves the sum 0.82 and delta 0.89. Of keys at
-# right angles the state returns $d_k$ exactly. By the nearest value, where length counts, $\beta = 0.25$ finds 0.37 of the new ones
-# and the sum 0.97. A sum that fades, times 0.97 at each token, finds 0.39 of the new values and 0.77 of those that come again.
-#
-# Keys that resemble each other spoil both, and the order may turn round. If half of each key is the same in all, delta finds 0.16
-# of 128 new values, and the sum 0.04; of 32 positive keys, as the first linear attention makes them, both find about a tenth or
-# less (it also divides by $q$ times the sum of the keys, which changes no ranking). The 32 keys at the top of this notebook were trained for a softmax, which does not see what all share (section 4). A state
-# does: with them the sum finds 0.09 of 32 values, delta 0.06, and 0.76 and 0.68 once their mean is away.
-#
-# </details>
-
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With the model, join two ways: `speaker.using(attention=in_bits(4), window=64, sink=1)`. Which loss do you expect on
-#    `smollm.TEXTS["alice"]`, and how many bytes?
-# 2. Hard: `my_state` goes through the tokens one by one. On a GPU one goes through them in chunks: within a chunk all at once, as
-#    the slider does, and from chunk to chunk with a state. Write it for chunks of 16, and hand it to `check.state`. Is it equal to
-#    your first one, to 1e-12?
-#
-# <details><summary>Answer</summary>
-#
-# ```python
-# def my_chunks(query, key, value, beta, size=16):
-#     key = key / np.linalg.norm(key, axis=-1, keepdims=True)
-#     S, reads = 0 * swap(key)[..., :1] @ value[..., :1, :], []  # (..., d_k, d_v)
-#     for i in range(0, key.shape[-2], size):
-#         q, k, v = (x[..., i : i + size, :] for x in (query, key, value))
-#         b = beta[..., i : i + size, None]
-#         earlier = np.tril(b * (k @ swap(k)), -1)
-#         added = np.linalg.solve(np.eye(k.shape[-2]) + earlier, b * (v - k @ S))
-#         reads.append(q @ S + np.tril(q @ swap(k)) @ added)
-#         S = S + swap(k) @ added
-#     return np.concatenate(reads, axis=-2)
-# ```
-#
-# Four slips: the diagonal kept in `earlier`, no system solved, the old state not read, a query that does not see its own token.
-#
-# </details>
+# With the model, join two ways: `speaker.using(attention=in_bits(4), window=64, sink=1)`. Which loss do you expect on
+# `smollm.TEXTS["alice"]`, and how many bytes?
 #
 # **Remember.** The next word hardly sees whether anything is found again, so judge a saving twice. Softmax does not see what all
 # keys share. In few bits keys want a scale per feature, values one per token. A window finds nothing outside. A few layers find,
-# and need the whole text. A latent is one vector for all heads. A state never grows: the sum rule adds, the delta rule replaces.
+# and need the whole text. A latent is one vector for all heads.
 #
-# Next: [[[casebook]], the casebook]([[casebook.ipynb]]), to look things up.
+# All of this grows with the text, or falls out of a window. What does neither? Next: [[[fixed_state]] a state of fixed
+# size]([[fixed_state.ipynb]]).
 
 # %% [markdown]
 # ## Appendix: checks
@@ -1024,44 +799,3 @@ for bits in (4, 3, 2):
         for text in row["loss"]
     ]
     print(f"{bits} bits: mean {np.mean(off):.2f}, at most {max(off):.2f}")
-
-# %% [markdown]
-# A state as your function makes it, and all tokens at once; then the values found and the errors of section 9, with other widths
-# and keys, and with the best factor:
-
-# %%
-key, value, newest = drawn(64)
-late = key @ at_once(key, value, 0.5)
-off = np.abs(late - read_back(key, value, newest, 0.5)).max()
-print(f"one by one and at once differ by {off:.10f}")
-square = np.linalg.qr(rng.normal(size=(64, 64)))[0]  # keys at right angles
-off = np.abs(square @ at_once(square[None], v[None, :64], 1) - v[:64]).max()
-print(f"64 keys at right angles, read with an error of {off:.10f}")
-
-# %%
-others = {f"d_k = {d}": {"d_k": d, "n": 2 * d} for d in (16, 64, 128)}
-others["values of 16"] = {"d_v": 16}
-for shared, n in ((0.2, 128), (0.5, 128), (0.5, 32)):
-    others[f"{shared} shared, {n} keys"] = {"shared": shared, "n": n}
-others["positive, 32 keys"] = {"positive": True, "n": 32}
-
-# %%
-for name, options in others.items():
-    key, value, newest = drawn(**{"d_k": 64} | options)
-    for rule, S in (("sum", swap(key) @ value), ("delta", at_once(key, value, 1))):
-        right, error = found(read := key @ S, value, newest)
-        least = np.sqrt(
-            1 - (read * value).sum() ** 2 / (read**2).sum() / (value**2).sum()
-        )
-        each, told = right.mean(1), f"error {error:.2f}, {least:.2f}"
-        spread = f"{each.mean():.2f} ({each.min():.2f} to {each.max():.2f})"
-        print(f"{name:22}{rule:6}{spread}, {told}")
-
-# %%
-_, value, newest = drawn(64, n=32)
-for name, shared in (("as they are", 0), ("mean away", K.mean(axis=0))):
-    key = K - shared  # those of layer 20, (32, 64)
-    key = np.tile(key / np.linalg.norm(key, axis=-1, keepdims=True), (16, 1, 1))
-    states = swap(key) @ value, at_once(key, value, 1)
-    shares = [found(key @ S, value, newest)[0].mean() for S in states]
-    print("keys of layer 20, {}: sum {:.2f}, delta {:.2f}".format(name, *shares))

@@ -281,14 +281,29 @@ window.ask = {
 
   // Pictures and code that are wider than their frame; letters of pictures that are smaller than 13 pixels.
   cut: () => {
-    const boxes = document.querySelectorAll(".attnlib-live, .attnlib-figure, .code, .printed:not(.columns), table.wide");
+    const boxes = document.querySelectorAll(".attnlib-live, .attnlib-figure, .code, .printed:not(.table), main table:not(:has(th:nth-child(8)))");
     const wide = [...boxes].filter((box) => box.scrollWidth > box.clientWidth + 1);
+    const names = [...document.querySelectorAll("main td:first-child:not([data-of])")].filter((cell) => {
+      const words = cell.textContent.trim().split(/\s+/).length, line = parseFloat(getComputedStyle(cell).lineHeight);
+      return words > 3 && (cell.clientHeight - 4) / line >= words - 0.5; // a word a line
+    });
+    const indices = [...document.querySelectorAll(".attnlib-figure tspan[style*=size]")].filter((one) => {
+      const { a, b } = one.ownerSVGElement.getScreenCTM();
+      return one.getClientRects().length && innerWidth < 560 && parseFloat(getComputedStyle(one).fontSize) * Math.hypot(a, b) < 11.9;
+    });
     const words = [...document.querySelectorAll("main svg text")].filter((one) => one.getClientRects().length);
     const small = words.filter((one) => {
       const { a, b } = one.getScreenCTM();
       return parseFloat(getComputedStyle(one).fontSize) * Math.hypot(a, b) < 12.9;
     });
-    return [...wide.map((box) => [box.className, box.scrollWidth, box.textContent.slice(0, 40)]), ...small.map((one) => one.textContent)];
+    return [...wide.map((box) => [box.className, box.scrollWidth, box.textContent.slice(0, 40)]), ...[...small, ...names, ...indices].map((one) => one.textContent)];
+  },
+  // Folds that stand below each other with nothing between them.
+  foldsInARow: () => document.querySelectorAll("main .fold + .fold").length,
+  // Where the sliders of a view are while the last of its picture is seen.
+  slidersAtItsEnd: (still) => {
+    scrollTo(0, scrollY + still.getBoundingClientRect().bottom - innerHeight);
+    return [...still.querySelectorAll(":scope > label")].map((one) => Math.round(one.getBoundingClientRect().top));
   },
   // Texts that leave the picture of their view; numbers wider than their cell, or that touch the one before.
   clipped: () =>

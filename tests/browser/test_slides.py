@@ -159,9 +159,26 @@ def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page,
     page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
     page.wait_for_timeout(800)
-    assert page.evaluate("ask.cut()") == []
+    assert page.evaluate("ask.cut()") == [] and page.evaluate("ask.foldsInARow()") == 0
     if slug == "one_token_at_a_time":  # a picture that is too large for its page loses the last controls
         assert page.locator("[data-attnlib] input[type=range]").count() == 3
+
+
+def test_on_a_phone_sliders_stay_in_sight_names_are_whole_and_no_word_speaks_of_other_controls(new_page, tmp_path):
+    found = {}
+    for slug in ("start_here", "scaling", "multi_head"):
+        path = find_notebook(slug).built
+        reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+        page = prepared(new_page(390, 844))
+        page.goto((tmp_path / f"{path.stem}.html").as_uri())
+        page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
+        page.wait_for_timeout(500)
+        found[slug] = page, page.locator(".attnlib-still")
+    assert found["start_here"][0].get_by_text("On this page").first.is_hidden()
+    assert found["multi_head"][1].nth(1).evaluate("ask.slidersAtItsEnd") == [0, 32, 64, 96]
+    assert found["scaling"][1].nth(1).bounding_box()["height"] <= 844
+    names = {name for name in found["multi_head"][1].first.evaluate("ask.seen") if "gave a" in name}
+    assert names == {"John gave a drink to", "Mary gave a drink to"}
 
 
 def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_path):
@@ -176,6 +193,32 @@ def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_pat
     assert page.locator("main ul").first.evaluate(style, "breakInside") == "avoid"
     assert page.locator(".attnlib-asked").first.evaluate(style, "breakInside") == "avoid"
     assert "counter(pages)" in page.content()
+
+
+@pytest.mark.parametrize("slug", ["by_hand", "vectorized", "scaling", "multi_head"])
+def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_takes_half_a_page(
+    new_page, tmp_path, slug
+):
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(642, 970))  # A4 without its margins
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.emulate_media(media="print")
+    before = page.locator("main").inner_text()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    solved, notes = page.locator(".solved details"), page.locator("main .see")
+    assert solved.count() == notes.count() > 4 and page.locator(".solved").is_visible()
+    assert all(one.is_visible() for one in page.locator(".solved details > :last-child").all())
+    said = notes.all_inner_texts()
+    assert [int(words.rpartition(" ")[2]) for words in said] == [*range(1, len(said) + 1)] and "Solution" in str(said)
+    assert page.locator(".attnlib-control input:visible, .attnlib-fills:not(.attnlib-asks):visible").count() == 0
+    assert page.locator(".attnlib-control output:visible").count() and page.locator("text=Nothing is kept").count() == 0
+    assert page.locator("main [visibility=hidden][data-stage]").count() == 0 or slug == "multi_head"  # it asks first
+    tall = [box["height"] for box in page.evaluate("ask.boxes('.attnlib-still, .attnlib-figure')")]
+    assert max(tall) < 0.5 * 970, tall
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")

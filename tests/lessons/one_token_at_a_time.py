@@ -259,6 +259,18 @@ LEARNERS = {
             ),
         ),
         "keys alone": ("heads_not_repeated", grouped(repeated, lambda x, times: x)),
+        "axis 1": (
+            "heads_from_the_front",
+            grouped(lambda x, times: np.repeat(x, times, 1)),
+            "of the tokens without one",
+        ),
+        "axis 0": ("heads_from_the_front", grouped(lambda x, times: np.repeat(x, times, 0)), "the texts with one"),
+        "sizes and heads of axis 1": (
+            "heads_from_the_front",
+            lambda q, k, v, m=None, attention=al.scaled_dot_product_attention: attention(
+                q, *(np.repeat(x, q.shape[1] // k.shape[1], 1) for x in (k, v)), m
+            ),
+        ),
         "own attention": ("attention_not_called", lambda q, k, v, m=None, attention=None: grouped()(q, k, v, m)),
         "zeros": ("constant_result", lambda q, k, v, m=None, attention=None: np.zeros((*q.shape[:-1], v.shape[-1]))),
     },

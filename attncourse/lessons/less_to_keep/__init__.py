@@ -1,5 +1,5 @@
 """Less to keep: a smaller cache."""
 
-from .ways import best_keys, in_groups, latent_attention, state
+from .ways import best_keys, in_groups, latent_attention
 
-__all__ = ["best_keys", "in_groups", "latent_attention", "state"]
+__all__ = ["best_keys", "in_groups", "latent_attention"]

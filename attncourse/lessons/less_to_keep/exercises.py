@@ -4,7 +4,7 @@ import numpy as np
 
 from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, MemoryBounded, step_options
 from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
-from .ways import Best, Groups, Latent, Layers, Rounded, State, judge_layers
+from .ways import Best, Groups, Latent, Layers, Rounded, judge_layers
 
 
 def _arrays_to_round():
@@ -110,24 +110,6 @@ def _latent_probes():
     )
 
 
-def _texts_to_write():
-    draw = Draw("state")
-
-    def arrays(n, d_k, d_v, *lead):
-        return draw(*lead, n, d_k), draw(*lead, n, d_k), draw(*lead, n, d_v), draw.rng.random((*lead, n))
-
-    one = arrays(6, 4, 3)
-    one[1][4] = 2 * one[1][1]
-    return (
-        Probe(PLAIN, one),
-        Probe("beta = 1, and a key that comes again", (*one[:3], np.ones(6))),
-        Probe("tokens with beta = 0", (*one[:3], np.array([1.0, 1, 0, 1, 0, 0]))),
-        Probe("several heads, (h, n, d)", arrays(7, 3, 5, 2)),
-        Probe(CUBE, arrays(4, 4, 4, 4)),
-        Probe(SINGLE, single(*arrays(5, 3, 2, 2))),
-    )
-
-
 def _on_long_texts(attention, n):
     wide = np.ones((2, 64))
     return attention(np.ones((1, 64)), np.ones((n, 2)), wide, wide)
@@ -202,18 +184,5 @@ EXERCISES = (
         fix="multiply the query by W_UK, and what is mixed by W_UV, never the latents",
         probes=_latent_probes(),
         **step_options("output", "q latent W_UK W_UV mask", of=Latent, axes=OUTPUT_AXES),
-    ),
-    Function(
-        "state",
-        "state(query, key, value, beta) -> (..., n, d_v): token by token, a state S (d_k, d_v), 0 at first, becomes "
-        "S + beta k^T (v - k S), k being the key at length 1. Then the token's query reads q S. query and key are "
-        "(..., n, d_k), value (..., n, d_v), beta (..., n).",
-        (
-            "Go through the tokens in a loop, and keep S. What does each do first, and what last?",
-            "k S is what stands under the key. The difference to the new value, times beta, is added under the key.",
-            "The key as a column times beta (v - k S), a row, is added to S. Then q times S is read. Join all rows.",
-        ),
-        probes=_texts_to_write(),
-        **step_options("read_out", "asks keys values beta", of=State, axes=TOKEN_AXES),
     ),
 )

@@ -269,10 +269,10 @@ def _rows_of(x, whole):
 
 
 def only_if(fits):
-    """Raise where heads are served, unless `fits(heads of queries, heads of keys)`."""
+    """Raise where heads are served, unless `fits(steps, heads of queries, heads of keys)`."""
 
     def serving(s):
-        if not fits(s.q.shape[-3], s.key.shape[-3]):
+        if not fits(s, s.q.shape[-3], s.key.shape[-3]):
             raise ValueError("the axes of the heads do not match")
         return side_by_side(s)
 

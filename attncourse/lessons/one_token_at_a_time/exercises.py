@@ -5,34 +5,6 @@ from ...writer.grammar import BEGINNING_SAYS, judge_beginning
 from . import decoding
 
 EXERCISES = (
-    Function(
-        "window_mask",
-        "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
-        "tokens, and each sees itself and the window - 1 tokens before it.",
-        (
-            "Give each query its place in the sequence: the last one is the last token.",
-            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
-            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
-            " Join the two conditions with &, each in brackets.",
-        ),
-        probes=decoding.window_probes(),
-        **step_options("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
-    ),
-    Function(
-        "grouped_attention",
-        "grouped_attention(query, key, value, attn_mask=None, attention=...) -> (..., h, n_q, d_v): query (..., h, "
-        "n_q, d_k), key (..., g, n_k, d_k), value (..., g, n_k, d_v), g divides h; the first h / g heads of queries "
-        "use the first head of keys and values, the next h / g the second. attention(query, key, value, attn_mask) "
-        "does the rest.",
-        (
-            "Give every head of queries a head of keys and values; then it is plain attention.",
-            "Counted from 0, head i uses number i // (h // g).",
-            "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
-        ),
-        probes=decoding.grouped_probes(),
-        **step_options("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
-        kept=Kept("grouped_attention", "attncourse.smollm.grouped_attention"),
-    ),
     decoding.InChunks(
         "decode_step",
         "decode_step(query, key, value, past, grouped) -> (output, (keys, values)). query (h, n, d_k), key (g, n, "
@@ -56,6 +28,46 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         steps=decoding.Decoding,
         kept=Kept("decode_step", "attncourse.smollm.decode_step"),
+    ),
+    Function(
+        "window_mask",
+        "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and the window - 1 tokens before it.",
+        (
+            "Give each query its place in the sequence: the last one is the last token.",
+            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
+            " Join the two conditions with &, each in brackets.",
+        ),
+        probes=decoding.window_probes(),
+        **step_options("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),
+    ),
+    Design(
+        "out_of_reach",
+        "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
+        "whether the verb is singular or plural. One string; words of the grammar.",
+        (
+            "One layer with a window of 3 looks 2 places back. How far do two layers look?",
+            "The subject must stand at least five places back from the last word: four words or more between the two.",
+            "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
+        ),
+        judge=judge_beginning,
+        names=tuple(BEGINNING_SAYS),
+    ),
+    Function(
+        "grouped_attention",
+        "grouped_attention(query, key, value, attn_mask=None, attention=...) -> (..., h, n_q, d_v): query (..., h, "
+        "n_q, d_k), key (..., g, n_k, d_k), value (..., g, n_k, d_v), g divides h; the first h / g heads of queries "
+        "use the first head of keys and values, the next h / g the second. attention(query, key, value, attn_mask) "
+        "does the rest.",
+        (
+            "Give every head of queries a head of keys and values; then it is plain attention.",
+            "Counted from 0, head i uses number i // (h // g).",
+            "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
+        ),
+        probes=decoding.grouped_probes(),
+        **step_options("output", "asked key value mask attention", of=decoding.Grouped, axes=OUTPUT_AXES),
+        kept=Kept("grouped_attention", "attncourse.smollm.grouped_attention"),
     ),
     Function(
         "accept_draft",
@@ -84,17 +96,5 @@ EXERCISES = (
         ),
         probes=decoding.chance_probes(),
         **step_options("chances", "p q", of=decoding.Chances),
-    ),
-    Design(
-        "out_of_reach",
-        "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
-        "whether the verb is singular or plural. One string; words of the grammar.",
-        (
-            "One layer with a window of 3 looks 2 places back. How far do two layers look?",
-            "The subject must stand at least five places back from the last word: four words or more between the two.",
-            "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
-        ),
-        judge=judge_beginning,
-        names=tuple(BEGINNING_SAYS),
     ),
 )

@@ -58,7 +58,21 @@ MISTAKES = (
         symptom="An error, unless there are as many heads of keys as of queries.",
         hint="Print the shapes of query, key and value. How many heads has each?",
         then="h, g and g: repeat each head of keys and of values h // g times, along axis -3.",
-        variants=(decoding.only_if(lambda h, g: g == h), decoding.only_if(lambda h, g: g in (1, h))),
+        variants=(decoding.only_if(lambda s, h, g: g == h), decoding.only_if(lambda s, h, g: g in (1, h))),
+        raises=True,
+    ),
+    Mistake(
+        "heads_from_the_front",
+        behaves_as_if="the axis of the heads is counted from the front: axis 1 is that of the heads behind a batch, "
+        "and that of the tokens without one; axis 0 has the heads without a batch, and the texts with one",
+        symptom="Right with a batch or without, and an error in the other case.",
+        hint="(h, n_q, d_k) and (b, h, n_q, d_k): counted from the end, which axis holds the heads in both?",
+        then="The third from the end: query.shape[-3], and np.repeat(key, h // g, axis=-3).",
+        variants=(
+            decoding.only_if(lambda s, h, g: g in (1, h) or s.q.ndim == 4),
+            decoding.only_if(lambda s, h, g: s.q.ndim == 4),
+            decoding.only_if(lambda s, h, g: g == h or s.q.ndim == 3),
+        ),
         raises=True,
     ),
     Mistake(
