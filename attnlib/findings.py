@@ -1,7 +1,12 @@
 """What an examination says: findings, shown as a table."""
 
 import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .columns import align
 
@@ -77,3 +82,50 @@ class Diagnosis(tuple):
         foot = f'<caption style="caption-side:bottom;text-align:left;color:currentColor">{self.read_on}</caption>'
         head = f"{foot if self.read_on else ''}<thead><tr>{head}</tr></thead>"
         return f'<table style="color:currentColor">{head}<tbody>{body}</tbody></table>'
+
+
+class Report(Diagnosis):
+    """What is wrong, strange or undecided in the calls of a model; it shows itself as a table, and says how many."""
+
+    calls = 0
+    unseen = "positions; which heads share keys; a causal mask that is missing in every layer; what training decides"
+
+    @classmethod
+    def of(cls, found: Iterable[Sequence[Any]], calls: int) -> "Report":
+        """Return findings by the numbers of the calls that they are about; `calls` is how many were examined."""
+        places = [Place(_where(at), *finding) for at, *finding in found]
+        report = cls(sorted(places, key=lambda place: int(re.findall(r"\d+", place.where)[0])))
+        report.calls = calls
+        return report
+
+    def __repr__(self) -> str:
+        table = super().__repr__() if self else "nothing wrong or strange"
+        return f"{table}\n{self.calls} calls examined. What this cannot see:\n{self.unseen}."
+
+
+@dataclass(repr=False, eq=False)
+class Grid:
+    """Calls by heads, for `live.grid`. It shows itself as a table: at how many keys a query of each head looks."""
+
+    calls: Sequence[Any]
+    titles: list[str]  # call and head of each small map, for plot.head_grid(np.concatenate(grid.maps), titles=...)
+    keys: tuple[np.ndarray, ...]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
+    maps: tuple[np.ndarray, ...]  # of each call (h, rows, columns)
+
+    def __repr__(self) -> str:
+        heads = [f"head {head}" for head in range(max(map(len, self.keys)))]
+        rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
+        return align([["", "module", *heads], *rows])
+
+
+def few(words: Sequence[str], most: int = 3) -> str:
+    """Return the first of some words as a list, and dots where there are more."""
+    return ", ".join(words[:most]) + ", ..." * (len(words) > most)
+
+
+def _where(calls):
+    """Return the numbers of calls and their paths, with a star for the numbers of several; words stay as they are."""
+    if isinstance(calls, str):
+        return calls
+    paths = dict.fromkeys(call.path if len(calls) == 1 else re.sub(r"\d+", "*", call.path) for call in calls)
+    return f"{few([str(call.number) for call in calls], 6)} {' and '.join(paths)}"

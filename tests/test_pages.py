@@ -293,8 +293,25 @@ def test_code_of_a_page_is_marked_where_it_has_another_ink_alone():
 
 
 def test_a_page_says_its_minutes_once():
-    """Above its first text, so the question is without them, also where it takes two lines."""
-    first = [read_source(notebook.source).cells[0].source for notebook in SERIES]
-    assert any("\n" in words.split("minutes")[0].split("**Question.**")[-1] for words in first)
-    for words in first:
-        assert "minutes" in words and "minutes" not in reading.opening(words).split("</p>")[0], words
+    """Above its first text, so the question is without them, also where they begin a line."""
+    first = [read_source(notebook.source).cells[0].source for notebook in SERIES[1:]]
+    for words in (*first, "# 1 · It\n\n**Question.** Must\nit?\n*5 minutes. No torch.*"):
+        asks = re.search('<p class="story">(.*?)</p>', reading.opening(words), re.DOTALL)[1]
+        assert "minutes" in words and "minutes" not in asks, asks
+
+
+def test_folded_code_behind_folded_code_is_one_fold():
+    """What shows nothing joins the fold behind it: its lines are all there, in their order; other cells stay."""
+
+    def cell(source, folded=True, **more):
+        around = {"around": more.pop("around", ["", ""]), "jupyter": {"source_hidden": folded}}
+        return nbformat.v4.new_code_cell(source, metadata=around, **more)
+
+    def joined(*cells):
+        return [one.source for one in reading.one_fold(cells)]
+
+    shows = {"outputs": [nbformat.v4.new_output("stream", text="1")]}
+    text = nbformat.v4.new_markdown_cell("text", metadata={"around": ["", ""]})
+    assert joined(cell("a"), cell("b"), cell("c", **shows), cell("d", **shows)) == ["a\n\n\nb\n\n\nc", "d"]
+    assert joined(cell("a"), text, cell("b"), cell("c", False), cell("d")) == ["a", "text", "b", "c", "d"]
+    assert joined(cell("a"), cell("b", around=["<p>", ""]), cell("c")) == ["a", "b", "c"]

@@ -362,7 +362,12 @@ def printed(name):
         ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
         ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
         ("todays_head", "another text behind the gap: 3.50 at 0, 3.19 at 8,000, 3.31 at 12,000"),
-        ("todays_head", "layers that share a cache Gemma 3n 15 of 35 layers mostly windows Gemma 3 22 of 26 layers"),
+        (
+            "todays_head",
+            "layers that share a cache Gemma 3n 15 of 35 layers cache mostly windows Gemma 3 22 of 26 layers",
+        ),
+        ("todays_head", "Llama 0.00 1.69 3.54 Qwen3 0.00 2.04 3.54 Gemma2 0.00 1.65 3.54 GPT-OSS 2.66 2.66 2.54"),
+        ("todays_head", "Llama 0.00 0.00 3.54 Qwen3 0.00 1.51 3.54 Gemma2 0.00 0.45 3.54 GPT-OSS 2.66 2.66 2.54"),
         # how nn.Linear starts
     ],
 )

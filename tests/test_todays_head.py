@@ -41,7 +41,7 @@ def notebook():
     """What lesson todays_head defines, without what it prints, draws and trains."""
     names = {"np": np, "al": al, "rope": al.rope, "attention": al.scaled_dot_product_attention}
     names |= {"split_heads": al.split_heads, "merge_heads": al.merge_heads}
-    for cell in code_between("todays_head", "# ", "## Exercises"):
+    for cell in code_between("todays_head", "# ", "## Try it"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED:
                 exec(ast.unparse(node), names)

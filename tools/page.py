@@ -29,7 +29,7 @@ FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page wi
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
 SHORT = 40  # letters of code that a phone has on a line
 PLAIN = re.compile(r'<span class="(?!(?:k[cdnr]?|ow|c[1m]?|sd)")\w+">(.*?)</span>', re.DOTALL)  # code has two inks
-NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet")
+NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet|Nothing is kept yet")
 
 
 def tokens(*fonts, at=None):

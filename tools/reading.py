@@ -21,6 +21,7 @@ from .series import ROOT, find_notebook, has_tag, select_notebooks
 OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
 OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
 PHONE = 45  # letters of what is printed that a phone has on a line
+LONG = 13  # lines of code that stay on one sheet of paper
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -33,7 +34,7 @@ def write(notebooks, folder):
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
-        cells = list(cards(asked.answer_by_clicks(cells)))
+        cells = list(one_fold(cards(asked.answer_by_clicks(cells))))
         revive(cells)
         contents = [found for cell in cells for found in show(cell)]
         told = {"before": before, "this": this, "after": after, "cells": joined(cells), "contents": contents}
@@ -79,6 +80,23 @@ def cards(cells):
         inside.metadata["around"][1] += "</section>"
 
 
+def one_fold(cells):
+    """Yield the cells; folded code that shows nothing stands in the fold of the folded code behind it."""
+    before = None
+    for cell in cells:
+        folded = cell.cell_type == "code" and cell.metadata.get("jupyter", {}).get("source_hidden")
+        alone = cell.metadata["around"] == ["", ""] and cell.source and not cell.metadata.get("transient")
+        if before and folded and alone:
+            cell.source = f"{before.source}\n\n\n{cell.source}"
+        elif before:
+            yield before
+        before = cell if folded and alone and not cell.outputs else None
+        if not before:
+            yield cell
+    if before:
+        yield before
+
+
 def show(cell):
     """Give a cell what the page shows of it, and yield (id, title) of its headings of the second level."""
     if cell.cell_type == "markdown":
@@ -93,6 +111,8 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
+    if cell.lines > LONG:
+        cell.code = cell.code.replace('class="code"', 'class="code long"', 1)
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 

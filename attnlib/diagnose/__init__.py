@@ -15,7 +15,7 @@ from .. import validation
 with validation.needs_torch("attnlib.diagnose examines modules of torch"):
     import torch
 
-from ..findings import Diagnosis, Finding
+from ..findings import Diagnosis, Finding, few
 from ._caller import LAYOUTS
 from ._patient import Patient
 from ._probes import examine
@@ -102,10 +102,8 @@ def diagnose(
     declared = _Declared(causal, positions, blocked, batch_first, scale)
     _must_be_said_well(declared)
     if call is not None and not callable(call):
-        raise TypeError(
-            f"call must be a function, got {type(call).__name__}. "
-            "Fix: call=lambda module, query, key, value, mask: module(...)."
-        )
+        fix = "call=lambda module, query, key, value, mask: module(...)."
+        raise TypeError(f"call must be a function, got {type(call).__name__}. Fix: {fix}")
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # also where the caller works without gradients
         torch.manual_seed(0)
         patient = Patient(module, embed_dim, num_heads, declared, call)
@@ -126,10 +124,8 @@ def _must_be_ready(module):
         )
     name, tensors = type(module).__name__, [*module.parameters(), *module.buffers()]
     if any(isinstance(x, torch.nn.parameter.UninitializedTensorMixin) for x in tensors):
-        raise TypeError(
-            f"{name} has lazy layers that do not know their sizes yet: expected parameters. "
-            "Fix: call it once on an input of the right size."
-        )
+        fix = "call it once on an input of the right size."
+        raise TypeError(f"{name} has lazy layers that do not know their sizes yet: expected parameters. Fix: {fix}")
     if any(x.is_meta for x in tensors):
         raise TypeError(
             f"{name} is on the meta device, where tensors have shapes and no numbers: expected numbers. "
@@ -138,8 +134,8 @@ def _must_be_ready(module):
     # A mask may be a parameter, so -inf may be meant.
     if lost := [key for key, x in module.named_parameters() if (x.isnan() | (x == torch.inf)).any()]:
         raise ValueError(
-            f"the parameters of {name} must be finite, got NaN or inf in {', '.join(lost[:3])}"
-            f"{', ...' if len(lost) > 3 else ''}. Fix: draw or load them; torch.empty takes memory as it is."
+            f"the parameters of {name} must be finite, got NaN or inf in {few(lost)}. "
+            "Fix: draw or load them; torch.empty takes memory as it is."
         )
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from ..findings import CouldNotTell
+from ..findings import CouldNotTell, few
 from ._caller import NoOutput
 from ._patient import copied
 from ._verdicts import amount, judge, short
@@ -175,8 +175,7 @@ def _counted(p, broken, what):
     count = sum(int(mask.sum()) for mask in broken.values())
     total = sum(parameter.numel() for parameter in p.module.parameters())
     names = [name if mask.all() else f"part of {name}" for name, mask in broken.items() if mask.any()]
-    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return f"{count} of {total} parameters {what}" + (f": {listed}" if names else "")
+    return f"{count} of {total} parameters {what}" + (f": {few(names)}" if names else "")
 
 
 def _runs(p):

@@ -17,8 +17,9 @@ from ..validation import needs_torch
 with needs_torch("attnlib.watch looks into models of torch"):
     import torch
 
+from ..findings import Report
 from ._mode import Watching
-from ._report import Report, report
+from ._report import report
 from .calls import Call, Seen
 
 __all__ = ["Call", "Report", "Seen", "report", "watch"]
@@ -40,10 +41,8 @@ def watch(model: torch.nn.Module, *, layers: str | None = None, most: int = 2**3
         Keep at most so many bytes. Calls that come later are listed.
     """
     if not isinstance(model, torch.nn.Module) or isinstance(model, torch.jit.ScriptModule):
-        raise TypeError(
-            f"watch expects an nn.Module that runs in Python, got {type(model).__name__}. "
-            "Fix: the model itself, before torch.jit; for arrays there is attention_trace."
-        )
+        fix = "the model itself, before torch.jit; for arrays there is attention_trace."
+        raise TypeError(f"watch expects an nn.Module that runs in Python, got {type(model).__name__}. Fix: {fix}")
     compiles = {"torch._dynamo", "torch.nn.attention.flex_attention"} & set(sys.modules)  # then it would not be seen
     stance = torch.compiler.set_stance("force_eager") if compiles else contextlib.nullcontext()
     with stance, Watching(Seen([], model), layers, most) as watching:

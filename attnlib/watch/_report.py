@@ -1,31 +1,18 @@
 """Examine all attention calls of a whole model: what it hands to its attention, which no module alone can show."""
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
-import numpy as np
 import torch
 
-from ..findings import Diagnosis, Place
+from ..findings import Report, few
+from ..following import declared_scales, look_around, scale_in_words
 from .calls import ALL, Seen, fits
 
-UNSEEN = "positions; which heads share keys; a causal mask that is missing in every layer; what training decides"
 SAME, HIDDEN, MANY = 1e-3, 1e-4, 3  # a relative difference; weight of a hidden key; layers that can outvote one
-# Numbers of a configuration by which a model declares its scale.
-_SCALES = {"attention_multiplier": lambda x: x, "query_pre_attn_scalar": lambda x: x**-0.5}
-
-
-class Report(Diagnosis):
-    """What is wrong, strange or undecided in the calls of a model; it shows itself as a table, and says how many."""
-
-    calls = 0
-
-    def __repr__(self) -> str:
-        table = super().__repr__() if self else "nothing wrong or strange"
-        return f"{table}\n{self.calls} calls examined. What this cannot see:\n{UNSEEN}."
 
 
 def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = None) -> Report:
@@ -58,24 +45,17 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
         raise TypeError(f"report expects what watch has seen, got {type(seen).__name__}. Fix: {fix}")
     _ = seen[0]  # raises where nothing was seen: no test passes by that
     masks = _masks(real, seen)
-    facts = [_Facts(call, seen.model, masks) for call in seen if "query" in (call.kept or {})]
+    facts = [_Facts(call, seen, masks) for call in seen if "query" in (call.kept or {})]
     missed = {call: "; ".join(call.notes) or "no product" for call in seen if "query" not in (call.kept or {})}
     if not facts:
         raise LookupError(f"expected a call that was kept, got {len(seen)}: {seen[0]._name}: {missed[seen[0]]}.")
     found = [([call], "calls", "could not tell", why, "") for call, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
-    for fact in sound:
-        fact.turn = sum(other.call.path == fact.call.path for other in sound if other.call.number < fact.call.number)
-    # Layers of one kind, in calls of one shape, at the same turn of each.
-    groups = _groups_of(sound, lambda fact: (fact.kind, fact.call.b, fact.call.n_q, fact.call.n_k, fact.turn))
     config = getattr(seen.model, "config", None)
     maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
-    found += [*_not_finite(facts), *itertools.chain(*map(_alone, sound), *map(_against_siblings, groups))]
-    found += [*_scales(sound, config), *_paddings(sound, masks, config), *_handed_back(sound, maps)]
-    places = [Place(_where(at), *finding) for at, *finding in found]
-    said = Report(sorted(places, key=lambda place: int(re.search(r"\d+", place.where)[0])))
-    said.calls = len(facts)
-    return said
+    found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, _groups_of(sound, "kin")))]
+    found += [*_scales(sound, declared_scales(config)), *_paddings(sound, masks, config), *_handed_back([*sound], maps)]
+    return Report.of(found, len(facts))
 
 
 def _masks(real, seen):
@@ -94,10 +74,12 @@ def _masks(real, seen):
 class _Facts:
     """What is asked of a call several times; the weights are computed anew each time, not kept."""
 
-    def __init__(self, call, model, masks):
+    def __init__(self, call, seen, masks):
         self.call, self.kind = call, re.sub(r"\d+", "*", call.path)
-        parts = {} if model is None else dict(model.named_modules())
-        self.training = all(getattr(part, "training", False) for part in (model, parts.get(call.path, model)))
+        self.turn = sum(other.path == call.path for other in seen if other.number < call.number)
+        self.kin = self.kind, call.b, call.n_q, call.n_k, self.turn  # of siblings: calls of one shape, at the same turn
+        parts = {} if seen.model is None else dict(seen.model.named_modules())
+        self.training = all(getattr(part, "training", False) for part in (seen.model, parts.get(call.path, seen.model)))
         self.allowed, _ = call.read_mask()
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         finite = call.kept["output"].isfinite().all(-1).cpu()
@@ -107,24 +89,22 @@ class _Facts:
         self.across = next((note for note in call.notes if note.startswith("softmax over")), "")
         self.told = self.real is not None and self.real.shape == (call.b, call.n_q) and self.square
         self.asks = self.real if self.told else torch.ones(call.b, call.n_q).bool()  # queries that are no padding
-        _, self.own, self.columns = self.among(self.asks)
+        _, self.own, self.columns = look_around(self.allowed, self.asks)
         self.made = False  # weights by something else than one softmax over the keys; a sink is a design
         if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
             self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
-
-    def among(self, queries):
-        """Return whether these, (b, n_q), see later keys, and mostly their own; and which keys any of them sees."""
-        asked, corner = self.allowed & queries[:, None, :, None], self.call.n_k - self.call.n_q
-        own = 2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum()
-        return bool(asked.triu(corner + 1).any()), bool(own), asked.any(-2)
+        # Heads that have the scores of another; weights alone may be alike where all take one key.
+        scores = call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT
+        pairs, least = ((i, j) for j in range(call.h) for i in range(j)), 1e-6 * scores.abs().amax()
+        self.copies = len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k)."""
         if "weights" in self.call.kept:
             return self.call._part("weights", (ALL, ALL)).cpu()
-        maps = [self.call._recompute(batch)[0].weights for batch in range(self.call.b)]
-        return torch.from_numpy(np.stack(maps)).nan_to_num(0.0)
+        maps = [torch.from_numpy(self.call._recompute(batch)[0].weights) for batch in range(self.call.b)]
+        return torch.stack(maps).nan_to_num(0.0)
 
     def differs(self, map_):
         """Return how far a map is from the weights, where these are not 0 for all keys."""
@@ -132,20 +112,8 @@ class _Facts:
         return float(((weights - map_.float()) * (weights.sum(-1, keepdim=True) > HIDDEN)).abs().amax())
 
 
-def _where(calls):
-    """Return the numbers of the calls that a finding is about, and their paths; words stay as they are."""
-    if isinstance(calls, str):
-        return calls
-    paths = dict.fromkeys(call.path if len(calls) == 1 else re.sub(r"\d+", "*", call.path) for call in calls)
-    return f"{_few([str(call.number) for call in calls], 6)} {' and '.join(paths)}"
-
-
-def _few(words, most):
-    return ", ".join(words[:most]) + ", ..." * (len(words) > most)
-
-
-def _groups_of(facts, key):
-    return [[fact for fact in facts if key(fact) == one] for one in dict.fromkeys(map(key, facts))]
+def _groups_of(facts, name):
+    return [[f for f in facts if getattr(f, name) == key] for key in dict.fromkeys(getattr(f, name) for f in facts)]
 
 
 def _not_finite(facts):
@@ -184,15 +152,13 @@ def _alone(fact):
 
 def _against_siblings(group):
     """What one layer does and the others of its kind do not."""
-    calls, copies = [fact.call for fact in group], [_copies(fact.call) for fact in group]
-    for call, n in zip(calls, copies, strict=True):
-        if n:
-            verdict = "wrong" if copies.count(0) >= MANY - 1 else "beware"
-            measured = f"{n} of {call.h} heads have the scores of another"
-            yield [call], "heads differ", verdict, measured, "how heads are split"
+    verdict = "wrong" if sum(not fact.copies for fact in group) >= MANY - 1 else "beware"
+    for fact in (fact for fact in group if fact.copies):
+        measured = f"{fact.copies} of {fact.call.h} heads have the scores of another"
+        yield [fact.call], "heads differ", verdict, measured, "how heads are split"
     # Queries that see nothing in one of the layers may be padding, which each layer treats as it likes.
     live = torch.stack([fact.asks & fact.allowed.any(-1).any(1) for fact in group]).all(0)
-    later, own, columns = zip(*(fact.among(live) for fact in group), strict=True)
+    later, own, columns = zip(*(look_around(fact.allowed, live) for fact in group), strict=True)
     columns, named = [x.any(1) for x in columns], set()
     for probe, values, yes, no in (
         ("row sums", [fact.made for fact in group], "its weights are no softmax of its scores", "its weights are one"),
@@ -210,33 +176,18 @@ def _against_siblings(group):
         if len(odd) == 1 and count >= MANY - 1:
             measured = f"{yes if values[odd[0]] else no}, unlike {count} others"
             look_at = "what is done to its weights" if probe == "row sums" else "what this layer is given"
-            yield [calls[odd[0]]], probe, "wrong", measured, look_at
+            yield [group[odd[0]].call], probe, "wrong", measured, look_at
         elif odd:
             measured = f"{len(odd)} of {len(group)} differ: {yes}, or not"
-            yield [calls[i] for i in odd], probe, "could not tell", measured, "whether that is meant"
+            yield [group[i].call for i in odd], probe, "could not tell", measured, "whether that is meant"
 
 
-def _copies(call):
-    """Return how many heads have the scores of another; weights alone may be alike where all take one key."""
-    scores = call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT
-    pairs, least = ((i, j) for j in range(call.h) for i in range(j)), 1e-6 * scores.abs().amax()
-    return len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
-
-
-def _scales(facts, config):
+def _scales(facts, declared):
     """Scales in words: of the head, of the layer's width, or another multiple; one odd layer, or all of a kind."""
-    said = [f(x) for one in _all_of(config) for name, f in _SCALES.items() if (x := getattr(one, name, None))]
-    right = "as declared, or 1/sqrt(d_k)" if said else "1/sqrt(d_k)"
-
-    def words(call):
-        known = [(scale, "") for scale in (*said, call.d_k**-0.5)]
-        known += [((call.h * call.d_k) ** -0.5, "1/sqrt of the layer's width"), (1, "no division")]
-        other = f"{call.scale * call.d_k**0.5:.4g}/sqrt(d_k)"
-        return next((name for scale, name in known if abs(call.scale / scale - 1) < SAME), other)
-
+    right = "as declared, or 1/sqrt(d_k)" if declared else "1/sqrt(d_k)"
     plain = [f for f in facts if not re.search("scores changed by (?!tanh)", "; ".join(f.call.notes))]
-    for group in _groups_of(plain, lambda fact: fact.kind):
-        calls = [(fact.call, words(fact.call)) for fact in group]
+    for group in _groups_of(plain, "kind"):
+        calls = [(c := fact.call, scale_in_words(c.scale, c.d_k, c.h, declared)) for fact in group]
         (usual, count), *others = Counter(word for _, word in calls).most_common()
         odd = [call for call, word in calls if word != usual]
         if len({call.path for call in odd}) == 1 and len({call.path for call, _ in calls}) >= MANY:
@@ -244,17 +195,9 @@ def _scales(facts, config):
             yield odd, "score scale", "wrong", measured, "the divisor of this layer"
             others = []
         if names := [word for word, _ in ((usual, count), *others) if word]:
-            measured = f"{len(names)} scales: " * (len(names) > 1) + _few(names, 3)
+            measured = f"{len(names)} scales: " * (len(names) > 1) + few(names)
             look_at = "whether that is meant" + ", as in T5" * (names == ["no division"])
             yield [call for call, word in calls if word in names], "score scale", "beware", measured, look_at
-
-
-def _all_of(config):
-    """Yield a configuration, and those of its parts."""
-    yield config
-    for name, part in vars(config).items() if hasattr(config, "__dict__") else ():
-        if name.endswith(("config", "encoder", "decoder")):
-            yield from _all_of(part)
 
 
 def _paddings(facts, masks, config):
@@ -262,40 +205,36 @@ def _paddings(facts, masks, config):
     read, begun = [], set()  # modules that have read as many keys as the caller speaks of: later they read a cache
     for fact in facts:
         call, mine, seen = fact.call, fact.real, fact.allowed.any(-2).any(1)
-        if fact.across or mine is None or mine.shape[0] != call.b or mine.shape[1] > call.n_k:
-            continue
-        begun |= {call.path} if mine.shape[1] == call.n_k else set()
-        if call.path not in begun:
+        fit = not fact.across and mine is not None and mine.shape[0] == call.b and mine.shape[1] <= call.n_k
+        begun |= {call.path} if fit and mine.shape[1] == call.n_k else set()
+        if not fit or call.path not in begun:
             continue
         mine = torch.nn.functional.pad(mine, (0, call.n_k - mine.shape[1]), value=True)
-        if any(mask.shape == seen.shape and bool((mask.bool() == seen).all()) for mask in masks.values()):
+        if any(torch.equal(mask.bool(), seen) for mask in masks.values()):
             mine = seen  # what it hides is the padding of another input
         taken = ((fact.weights() * ~mine[:, None, None]).sum(-1) * fact.allowed.any(-1)).amax(1)  # by padding, (b, n_q)
         fact.taken = float((taken * mine if fact.square else taken).amax())
         fact.hides, fact.loses = not (seen & ~mine).any(), fact.square and fact.own and bool((mine & ~seen).any())
         read.append(fact)
     hide = {fact.kind for fact in read if fact.hides}  # kinds of layers in which padding is hidden from all
-    lost = [fact.call for fact in read if fact.loses]
-    if lost and not hide:  # else they may read another input
+    if (lost := [fact.call for fact in read if fact.loses]) and not hide:  # else they may read another input
         yield lost, "padding", "wrong", "real tokens are hidden from all", "whose mask this is, and its polarity"
     # Kinds that read an input of this length. What is as long as its queries makes it, what is not reads what is made.
     reads = {fact.kind: fact.square for fact in read if fact.taken >= HIDDEN or fact.kind in hide}
     one = len(reads) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide) or [*masks] != ["*"]
-    for group in _groups_of(read, lambda fact: fact.kind):
+    for group in _groups_of(read, "kind"):
         if shown := [fact for fact in group if fact.taken >= HIDDEN]:
             measured = f"padded keys take up to {max(fact.taken for fact in shown):.2g} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"
             if all(fact.hides for fact in shown):
                 measured, look_at = f"{measured}, though a mask hides them", "what is done to the weights after it"
-            only = one or (reads[shown[0].kind] and sum(reads.values()) == 1)
-            if len(shown) == len(group) and not only:
+            if len(shown) == len(group) and not one and not (reads[shown[0].kind] and sum(reads.values()) == 1):
                 verdict, look_at = "could not tell", "whose padding real= is: give {path: mask}"
             yield [fact.call for fact in shown], "padding", verdict, measured, look_at
 
 
-def _handed_back(facts, maps):
-    """Maps that the model returns, and that no layer has used."""
-    free = list(facts)
+def _handed_back(free, maps):
+    """Maps that the model returns, and that no layer has used; each is of one of these, which is then taken."""
     for number, map_ in enumerate(x.detach().cpu() for x in maps if x is not None):
         exact = 1e-4 if map_.dtype == torch.float32 else 2e-2
         fit = [f for f in free if (f.call.b, f.call.h, f.call.n_q, f.call.n_k) == map_.shape]

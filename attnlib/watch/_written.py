@@ -17,7 +17,6 @@ _SHAPES = {
 # What adds to scores or hides keys; whatever else is done to them makes other scores of them.
 _ADDS = {"add", "sub", "masked_fill", "where", "max", "maximum", "clamp", "clamp_min", "iadd", "radd", "isub"}
 _SUMS = {"neg", "add", "sub", "stack"}
-_PRODUCTS = {"matmul": (0, "input", "other")} | following.PRODUCTS
 # What a tensor may be: multiplied by a constant, perhaps the features of a linear layer; the product of queries and
 # keys, times `factor`; out of a softmax over `axis`, of what `masked` was, perhaps with its last axes exchanged.
 Scaled = namedtuple("Scaled", "factor origin", defaults=[""])
@@ -36,8 +35,8 @@ class Follower:
         """See one function: its name, what it was given, what it returned, and its first tensor as it was before."""
         if name in ("linear", "addmm"):
             self._mark(result, "linear")
-        elif name in _PRODUCTS:
-            place, *names = _PRODUCTS[name]
+        elif name in following.PRODUCTS:
+            place, *names = following.PRODUCTS[name]
             x, y = (_argument(args, kwargs, i, key) for i, key in enumerate(names, place))
             if min(x.dim(), y.dim()) > 1:
                 self._product("...ic,...cj,...ij", x, y, result, kwargs.get("alpha", 1.0))
@@ -60,7 +59,8 @@ class Follower:
         tagged = [(tag, x) for x in following.tensors(args) if (tag := self.tags.get(x))]
         tag, most = max(tagged, key=lambda pair: _ORDER.index(type(pair[0])), default=(None, None))
         new, bare = name not in _SHAPES, name.strip("_")
-        if bare in following.SOFTMAX and not isinstance(tag, _Weights):
+        by_hand = bare == "exp" and isinstance(tag, _Scores)
+        if by_hand or (bare in following.SOFTMAX and not isinstance(tag, _Weights)):
             axis = _argument(args, kwargs, 1, "dim", -1)
             features = isinstance(tag, Scaled) and tag.origin  # of a linear layer, as of a router: no map of pairs
             scores = tag if isinstance(tag, _Scores) else None
@@ -69,28 +69,22 @@ class Follower:
             # A table of numbers leaves the factor what it is, a parameter or a norm does not.
             features = [other for other, _ in tagged if not isinstance(other, Scaled) or other != Scaled(1.0)]
             table = len(features) < 2 and not any(isinstance(x, torch.nn.Parameter) for x in args[:2])
-            tag = features[0] if table and features else tag
-            tag = _scaled_by(tag, args, following.SCALES[bare], table)
-        elif bare == "exp" and isinstance(tag, _Scores):
-            tag = _Weights(tag, first.detach(), -1)
+            tag = _scaled_by(features[0] if table and features else tag, args, following.SCALES[bare], table)
         elif name == "normalize":
             tag = Scaled(1.0, "norm")
         elif bare in ("cos", "sin"):
             tag = None  # positions times frequencies are a product, too
-        elif isinstance(tag, _Scores) and new:
-            if bare not in _ADDS or ("sub" in bare and args[0] is not most):
-                tag = _note_change(tag, bare)
+        elif isinstance(tag, _Scores) and new and (bare not in _ADDS or ("sub" in bare and args[0] is not most)):
+            tag = _note_change(tag, bare)
         elif isinstance(tag, _Weights) and name == "dropout":
-            tag = tag._replace(
-                dropout=_argument(args, kwargs, 1, "p", 0.5) * _argument(args, kwargs, 2, "training", True)
-            )
+            p, training = _argument(args, kwargs, 1, "p", 0.5), _argument(args, kwargs, 2, "training", True)
+            tag = tag._replace(dropout=p * training)
         elif isinstance(tag, _Weights) and new and sum(isinstance(other, _Weights) for other, _ in tagged) > 1:
             tag = tag._replace(notes=("made of two maps, the scores are those of one",))
         elif isinstance(tag, Scaled) and new:
-            alike = [self.tags.get(x) for x in following.tensors(args)]  # a sum of two with one factor, as in rotations
-            kept = bare in _SUMS and len({getattr(other, "factor", 1.0) for other in alike}) == 1
-            tag = tag if kept else _without_factor(tag)
-        if isinstance(tag, _Scores | _Weights) and most is not None and _exchanges_axes(most, result):
+            factors = {getattr(self.tags.get(x), "factor", 1.0) for x in following.tensors(args)}
+            tag = tag if bare in _SUMS and len(factors) == 1 else _without_factor(tag)  # a sum of two, as in rotations
+        if isinstance(tag, _Scores | _Weights) and most is not None and following.exchanges_axes(most, result):
             scores = isinstance(tag, _Scores)
             tag = tag._replace(**{"query": tag.key, "key": tag.query} if scores else {"exchanged": not tag.exchanged})
         for x in following.tensors(result) if tag else ():
@@ -177,9 +171,8 @@ def _scaled_by(tag, args, power, table):
     number = following.constant(args[1]) or (power > 0 and following.constant(args[0]))
     if isinstance(tag, _Weights) or getattr(tag, "origin", "") == "norm":  # a number after a norm is part of it
         return tag
-    if number and tag is None:
-        return Scaled(number**power) if isinstance(args[0], torch.Tensor) and args[0].dim() > 1 else None
-    if number:
+    if number and (tag or (isinstance(args[0], torch.Tensor) and args[0].dim() > 1)):
+        tag = tag or Scaled(1.0)
         return tag._replace(factor=tag.factor * number**power)
     if isinstance(tag, _Scores):
         mask = power > 0 and any(isinstance(x, torch.Tensor) and bool((x * x == x).all()) for x in args[:2])  # 0 and 1
@@ -189,11 +182,3 @@ def _scaled_by(tag, args, power, table):
 
 def _without_factor(tag):
     return Scaled(1.0, tag.origin) if tag.origin else None
-
-
-def _exchanges_axes(before, after):
-    """Tell whether queries and keys changed places."""
-    if not isinstance(after, torch.Tensor) or after.data_ptr() != before.data_ptr() or before.dim() < 2:
-        return False
-    (i, j), turned = before.stride()[-2:], (after.stride()[:-3:-1], after.shape[:-3:-1])
-    return i != j and (before.stride()[-2:], before.shape[-2:]) == turned

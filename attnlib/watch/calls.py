@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import core, masks
+from .. import core, following, masks
 from ..columns import align
+from ..findings import Grid
 
-BLOCKED = -9e3  # at or below it a number that is added hides a key: some models add -10000
 # How far the output of a trace may be from the model's, as a share of its largest number.
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 6e-2}
-ALL, MOST_ROWS, BLOCK = slice(None), 60, 2**18  # rows of a table; numbers of a map that `grid` holds at once
+ALL, MOST_ROWS = slice(None), 60  # rows of a table
 
 
 @dataclass(repr=False, eq=False)
@@ -104,18 +104,17 @@ class Call:
             return torch.arange(self.n_k) <= torch.arange(self.n_q)[rows, None]
         if "masked" in self.kept:
             query, key, masked = (self._part(name, at) for name in ("query", "key", "masked"))
-            return _difference(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
+            return following.added_mask(masked[..., rows, :], query[..., rows, :] @ key.mT * self.scale, self.dtype)
         if (x := self.kept.get("mask")) is None:
             return None
         x = x.expand(*(x.shape[:2] if at == (ALL, ALL) else (self.b, self.h)), self.n_q, self.n_k)
-        return _as_boolean(x[at][..., rows, :])
+        return following.plain_mask(x[at][..., rows, :])
 
     def read_mask(self) -> tuple[torch.Tensor, bool]:
         """Return who may attend, (b or 1, h or 1, n_q, n_k), and whether a bias is added, too."""
         if (mask := self._mask((ALL, ALL), ALL)) is None:
             mask = torch.ones(self.n_q, self.n_k, dtype=torch.bool)
-        allowed = mask if mask.dtype == torch.bool else mask > BLOCKED
-        bias = mask.dtype != torch.bool and bool(((mask != 0) & allowed).any())
+        allowed, bias = following.split_mask(mask)
         return allowed.expand(*(allowed.shape[:-2] or (1, 1)), -1, -1).cpu(), bias
 
     @cached_property
@@ -166,19 +165,17 @@ class Seen(list[Call]):
         if len(self) < 2:
             return self[0].trace(batch, head, queries)
         numbers = ", ".join(call._name.removeprefix("call ") for call in self[:MOST_ROWS])
-        raise LookupError(
-            f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. "
-            f"Fix: the number of one, seen[{self[0].number}].trace(...)."
-        )
+        fix = f"Fix: the number of one, seen[{self[0].number}].trace(...)."
+        raise LookupError(f"a trace is of one call, expected a choice of 1, got {len(self)}: {numbers}. {fix}")
 
-    def grid(self, batch: int = 0, side: int = 16) -> "Grid":
+    def grid(self, batch: int = 0, side: int = 16) -> Grid:
         """Return a number and a small map of every head, for all calls that were kept.
 
         A map has at most `side` cells across and down; a cell is the share of weight that its queries give to its keys.
         One block of rows at a time is computed again and proved, as by `Call.trace`, so memory stays small.
         """
         calls = [call for call in self if "query" in (call.kept or {})] or [self[0]]  # whose trace says why not
-        keys, maps = zip(*(_in_few_cells(call, batch, side) for call in calls), strict=True)
+        keys, maps = zip(*(following.shrink_maps(call, batch, side) for call in calls), strict=True)
         return Grid(calls, [f"{call.number}, head {head}" for call in calls for head in range(call.h)], keys, maps)
 
     def stops(self, words: Sequence[str], following: Sequence[tuple[str, float]], batch: int = 0) -> dict[str, Any]:
@@ -210,58 +207,10 @@ class Seen(list[Call]):
         return align([head, *(call._row() for call in self[:MOST_ROWS])]) + more
 
 
-@dataclass(repr=False, eq=False)
-class Grid:
-    """Calls by heads, for `live.grid`. It shows itself as a table: at how many keys a query of each head looks."""
-
-    calls: list[Call]
-    titles: list[str]  # call and head of each small map, for plot.head_grid(np.concatenate(grid.maps), titles=...)
-    keys: tuple[np.ndarray, ...]  # of each call (h,): the mean of exp(entropy), which is n for equal weights on n keys
-    maps: tuple[np.ndarray, ...]  # of each call (h, rows, columns)
-
-    def __repr__(self) -> str:
-        heads = [f"head {head}" for head in range(max(map(len, self.keys)))]
-        rows = [[str(c.number), c.path, *(f"{x:.1f}" for x in k)] for c, k in zip(self.calls, self.keys, strict=True)]
-        return align([["", "module", *heads], *rows])
-
-
-def _in_few_cells(call, batch, side):
-    """Return of every head how many keys count, and its map in few cells; one block of rows is held at a time."""
-    rows, columns = min(side, call.n_q), min(side, call.n_k)
-    row_of = np.arange(call.n_q) * rows // call.n_q
-    starts = -(-np.arange(columns) * call.n_k // columns)
-    keys, few = np.zeros(call.h), np.zeros((call.h, rows, columns))
-    for head in range(call.h):
-        for some in np.array_split(np.arange(call.n_q), min(call.n_q, -(-call.n_q * call.n_k // BLOCK))):
-            weights = call.trace(batch, head, slice(some[0], some[-1] + 1)).weights
-            np.add.at(few[head], row_of[some], np.add.reduceat(weights, starts, axis=-1))
-            keys[head] += np.exp(core.entropy(weights)).sum()
-    return keys / call.n_q, few / np.bincount(row_of)[:, None]
-
-
 def fits(pattern: str, path: str) -> bool:
     """Tell whether the path of a module fits a pattern, or lies inside the module that is named."""
     wholes = (path, f".{path}", f"{path}.", f".{path}.")
     return f"{path}.".startswith(f"{pattern}.") or any(fnmatch.fnmatchcase(whole, pattern) for whole in wholes)
-
-
-def _as_boolean(mask):
-    """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
-    if mask.dtype == torch.bool:
-        return mask
-    allowed = mask > BLOCKED
-    if ((mask != 0) & allowed).any() or not allowed.any(-1).all():
-        return mask.to(torch.promote_types(mask.dtype, torch.float32))
-    return None if allowed.all() else allowed
-
-
-def _difference(masked, scaled, dtype):
-    """Return what was done to the scaled scores before the softmax, as a mask."""
-    # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
-    most = (added := masked - scaled).amax(-1, keepdim=True)
-    added = (added - most.masked_fill(most <= BLOCKED, 0)).masked_fill(added.isnan(), 0)
-    least = 8 * torch.finfo(dtype).eps * (1 + float(scaled.abs().amax()))
-    return _as_boolean(added * (added.abs() > least))
 
 
 def _why_nothing(model):

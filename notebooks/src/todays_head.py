@@ -1,11 +1,11 @@
 # %% [markdown]
 # # [[todays_head]] · Today's head
 #
-# **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
-# the attention modules in the `transformers` library? *40 minutes, and 42 for exercises. One section uses torch, if it is there.*
+# **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
+# *40 minutes, and 42 for exercises.*
 #
-# Move *position*; in a notebook, first run the next three cells. Each circle shows two features of a query and the same two
-# features of a key.
+# The same weights and twelve tokens, drawn at random: how far off is the layer of notebook [[one_token_at_a_time]], shared keys and
+# causal mask included, from the attention modules of the `transformers` library?
 
 # %% jupyter={"source_hidden": true}
 import inspect
@@ -20,9 +20,37 @@ from attnlib.colours import INK, KEY, LINE, QUERY, VALUE
 
 np.set_printoptions(precision=4, suppress=True)
 
+# %% jupyter={"source_hidden": true}
+stored = real_model.stored("heads_2026")
+W = {name: np.array(values) for name, values in stored["drawn"].items()}
+x = W["x"]  # (n, d_model)
+
+
+def compare(layer):
+    rows = []
+    for name, theirs in stored["outputs"].items():
+        off = np.abs(layer(x) - np.array(theirs)).max(axis=-1)  # (n,)
+        told = (off[0], off.max(), np.abs(theirs).max())
+        rows.append([name, *(f"{number:.2f}" for number in told)])
+    names = ["model", "off at the first token", "at any token", "largest output"]
+    return plot.table(names, rows)
+
+
 # %%
-arrows = live.rotations()
-arrows
+def old_layer(x, turn=lambda y: y):
+    q = turn(al.split_heads(x @ W["W_Q"], 4))  # (4, n, d_k)
+    k, v = (al.split_heads(x @ W[name], 2) for name in ("W_K", "W_V"))  # (2, n, d_k)
+    k, v = (np.repeat(y, 2, axis=0) for y in (turn(k), v))
+    output = al.scaled_dot_product_attention(q, k, v, al.causal_mask(len(x)))
+    return al.merge_heads(output) @ W["W_O"]
+
+
+compare(old_layer)
+
+# %% [markdown]
+# Errors half as large as the outputs, and more: nothing fits. But look at the first token, which has only itself to attend to:
+# there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself. Each line
+# that you add brings numbers of this table to 0.
 
 # %% [markdown]
 # ## Before you start
@@ -53,12 +81,25 @@ predict.before_todays_head(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · A position is an angle
 #
-# In notebook [[train_and_look]] each token had a vector for its position added to it. The four models of section 4 add nothing. They **rotate** each
-# query and each key by an angle that grows with its position: rotary position embedding, **RoPE** ([Su et al.
-# 2021](../REFERENCES.md#su-2021)). The arrows above show what that does. When both tokens move on, every arrow rotates, and
-# the angle between two arrows stays.
-#
-# Now the same in numbers, with two features and one radian for each position.
+# What does the old layer not see? Exchange two words before the last one:
+
+# %%
+exchanged = x[[0, 2, 1, *range(3, 12)]]  # tokens 1 and 2
+off = np.abs(old_layer(exchanged) - old_layer(x))[-1].max()
+print(f"the last token's output moves by {off:.2f}")
+
+# %% [markdown]
+# It does not see how far back a key stands. In notebook [[train_and_look]] each token had a vector for its position added. These four
+# models add nothing. In every layer they **rotate** each query and each key by an angle that grows with its position: rotary position embedding,
+# **RoPE** ([Su et al. 2021](../REFERENCES.md#su-2021)). Each circle shows two features of a query and the same two of a key. **Try.** Move
+# *position*, then *distance*: when does an angle between two arrows change?
+
+# %%
+arrows = live.rotations()
+arrows
+
+# %% [markdown]
+# Now in numbers, with two features and one radian for each position.
 
 
 # %%
@@ -96,15 +137,14 @@ for i, j in ((3, 1), (103, 101), (1003, 1001)):
 predict.shifted(guess_shifted)
 
 # %% [markdown]
-# A dot product depends on the lengths of two vectors and on the angle between them. Let $R_p$ rotate a vector by the angle
+# When both tokens move on, every arrow rotates, and the angle between two arrows stays. A dot product depends on that angle and on the
+# lengths. Let $R_p$ rotate a vector by the angle
 # of position $p$. Then
 #
 # $$(R_i\, q) \cdot (R_j\, k) = q \cdot (R_{j-i}\, k).$$
 #
 # The positions enter the score only through $i - j$. Yet each token is rotated by its own position, without knowing of the other, so
 # a rotated key can stay in the cache. Values are not rotated, because nothing is compared with them.
-#
-# And RoPE rotates in every layer.
 #
 # ### Many pairs, many frequencies
 #
@@ -126,7 +166,7 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# These are the four circles at the top. `rope(x, positions)` rotates all pairs of all tokens; it is attnlib's, until you write it in
+# These are the four circles above. `rope(x, positions)` rotates all pairs of all tokens; it is attnlib's, until you write it in
 # exercise [[rope]]. A helper counts the positions from `start`, for a token that continues a text.
 
 # %%
@@ -185,7 +225,7 @@ _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
-# the four models of section 4, and `al.rope` does so, too. Each way works with weights that were trained with it ([two
+# these four models, and `al.rope` does so, too. Each way works with weights that were trained with it ([two
 # threads](../REFERENCES.md#rope-pairs) of people who found out). In the order 0 2 4 6 1 3 5 7 of the features neighbours stand $d_k /
 # 2$ apart, which turns one way into the other:
 
@@ -245,13 +285,19 @@ verdict
 # </details>
 
 # %% [markdown]
-# In notebook [[it_speaks]] a language model calls this function 60 times for each token. From here on `rotated` calls yours, or ours.
+# From here on `rotated` calls yours, or ours.
 
 # %%
 mine.keep(my_rope)
 
 # %% tags=["nbval-ignore-output"]
 rope = mine.load("rope")
+
+# %% tags=["nbval-ignore-output"]
+compare(lambda x: old_layer(x, rotated))
+
+# %% [markdown]
+# One line, and Llama is done. Each of the other three lacks one more.
 
 # %% [markdown]
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
@@ -286,9 +332,46 @@ for n in (16, 128, 1024):
     smallest = one_back(n).diagonal(-1).min()
     print(f"n = {n:4d}: weight on the position before, at least {smallest:.4f}")
 
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[look_back]] · Design a head that looks at two positions
+#
+# **Goal.** Choose one query and one key, the same for every token, so that each token looks `near` positions back and `far`
+# positions back, half and half. *12 minutes, hard.*
+#
+# `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
+# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
+# two. It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rotated`, which
+# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right; equal entries in the key are the
+# easiest.
+
+
+# %%
+def my_look_back(d_k, near, far):
+    return ...  # your code
+
+
+# %%
+verdict = check.look_back(my_look_back)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_look_back(d_k, near, far):
+#     key = np.full(d_k, 8.0)  # large enough for a sharp choice
+#     # A score is linear in the query, so two queries in one add up their scores.
+#     query = rotated(key[None], start=-near)[0] + rotated(key[None], start=-far)[0]
+#     return query, key
+# ```
+#
+# </details>
+
 # %% [markdown]
-# Now a head *learns* that from sequences of 32 letters: one layer, one head. The answer at each position is the letter before. In the
-# model below `rotate` is `al.rope` for torch. The training takes about 5 seconds.
+# ### And learned?
+#
+# Now a head *learns* that from sequences of 32 letters, in 5 seconds or so. The answer at each position is the letter before. Below
+# `rotate` is `al.rope` for torch.
 
 # %%
 try:
@@ -343,8 +426,8 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # ## 3 · An attention layer of 2024 and 2025
 #
-# Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The cache, the window and the shared keys and
-# values come from notebook [[one_token_at_a_time]].
+# What else is in the modules of Llama, Qwen, Gemma and GPT-OSS? The cache, the window and the shared keys and values come from notebook
+# [[one_token_at_a_time]].
 
 
 # %% jupyter={"source_hidden": true}
@@ -394,18 +477,19 @@ title = "An attention layer of 2024 and 2025:\nthick frames are new since 2017"
 _ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
-# | line | what it is for | which of the four has it |
+# | the trouble | the line against it | in |
 # |---|---|---|
-# | repeat ([grouped heads](../REFERENCES.md#ainslie-2023)) | the cache holds fewer keys and values | all |
-# | RoPE | a score knows how far back a key is | all |
-# | [QK-norm](../REFERENCES.md#henry-2020) | a long key gets no weight for its length | Qwen3 |
-# | [softcap](../REFERENCES.md#heads-of-models) | a scaled score $s$ becomes $C \tanh(s / C)$, within $\pm C$ | Gemma 2 |
-# | window | the work for one token stops growing with the text | Gemma 2, GPT-OSS |
-# | [sink](../REFERENCES.md#heads-of-models) | a query that nothing answers can leave its weight somewhere | GPT-OSS |
+# | the cache grows with each head | repeat ([grouped heads](../REFERENCES.md#ainslie-2023)) | all |
+# | a score does not know how far back a key is | RoPE | all |
+# | a long key gets weight for its length | [QK-norm](../REFERENCES.md#henry-2020) | Qwen3 |
+# | scores grow without limit | [softcap](../REFERENCES.md#heads-of-models): a scaled score $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
+# | the work for a token grows with the text | window | Gemma 2, GPT-OSS |
+# | a query that nothing answers must put its weight somewhere | [sink](../REFERENCES.md#heads-of-models) | GPT-OSS |
 #
-# No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
+# QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
 # $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in
-# the softmax, for a key that is not there and has no value. In code each is a line or two:
+# the softmax, for a key that is not there and has no value. So in GPT-OSS even a first token need not give itself all its weight. In
+# code each is a line or two:
 
 
 # %%
@@ -490,23 +574,18 @@ verdict
 # %% [markdown]
 # ## 4 · Is that the real thing?
 #
-# Which of the functions that `Layer` calls are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. `attention` serves Llama and Qwen3,
-# whose norm stands before it.
+# Which functions of `Layer` are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. `attention` serves Llama and Qwen3, whose norm
+# stands before it.
 
 # %% tags=["nbval-ignore-output"]
 names = ("rope", "split_heads", "merge_heads", "attention")
 rope, split_heads, merge_heads, attention = mine.load_all(names).values()
 
 # %% [markdown]
-# The cache holds keys that are rotated already, so `start` has to be right. A small file holds weights and 12 tokens, drawn at
-# random, and what the attention modules of `transformers` gave for them: 24 features, 4 heads of queries, 2 heads of keys and
-# values, $d_k = 8$. Llama is the bare layer with RoPE. Of each of the others one option is tried.
+# The four again: 24 features, 4 heads of queries, 2 of keys and values, $d_k = 8$. Each but Llama gets its line.
 
 # %%
-stored = real_model.stored("heads_2026")
 print(stored["origin"])
-W = {name: np.array(values) for name, values in stored["drawn"].items()}
-x = W["x"]  # (n, d_model)
 SWITCHES = {
     "Llama": {},
     "Qwen3": {"q_gain": W["q_gain"], "k_gain": W["k_gain"]},
@@ -523,7 +602,8 @@ for name, switches in SWITCHES.items():
     print(f"{name:8} differs by {difference:.7f}{told}")
 
 # %% [markdown]
-# Equal to the sixth decimal, while the largest entry of an output is between 2.5 and 3.6. Writing token by token must give what all at once gives, however the tokens come in:
+# All four are equal to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
+# give what all at once gives, however the tokens come in.
 
 # %%
 for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
@@ -668,9 +748,8 @@ print("as trained, another text behind the gap:", end=" ")
 print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
 
 # %% [markdown]
-# As trained, the model finds its tokens at a gap of 6,000 (three of six other texts) and loses them at 8,000, which ends at position
-# 8,079: *inside* training. Code behind prose is read as well up to 12,000: there finding breaks before speaking. (French
-# behind Alice is 1.8 nats worse at 8,000.)
+# As trained, the model finds its tokens at a gap of 6,000 and loses them at 8,000, which ends at position
+# 8,079: *inside* training. Code behind prose is read as well up to 12,000: there finding breaks before speaking.
 #
 # *Every pair slowed* by 4 keeps 32,768 positions within known angles. It fails even without a gap: the angle
 # between neighbours is a quarter of the known one. *By parts* ([Peng et al. 2023](../REFERENCES.md#peng-2023)) slows
@@ -680,9 +759,9 @@ print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Six other texts were tried: two draws of random tokens, Alice, French, Italian and SQL. *Found* means at most 1.6 nats more than without
-# a gap. As trained, five are found at 2,000 and none at 8,000. At 12,000 another base finds four and *by parts* five, at
+# a gap. As trained, five are found at 2,000, three at 6,000, none at 8,000. At 12,000 another base finds four and *by parts* five, at
 # 30,000 neither finds any. Alice behind
-# French costs nothing more at 8,000.
+# French costs nothing more at 8,000, and French behind Alice 1.8 nats.
 #
 # </details>
 #
@@ -739,65 +818,26 @@ verdict
 # %% [markdown]
 # ## 6 · What has come since
 #
-# Five lines are not in this layer. Each stands in the default configuration of a model in `transformers`
-# ([source](../REFERENCES.md#heads-of-models)):
+# Three troubles are left: weight that must go somewhere, angles that fail far away, a cache that every layer fills. What newer models
+# change, in their default configurations ([source](../REFERENCES.md#heads-of-models)):
 
 # %%
-for line_of_it, name, setting in stored["since"]:
-    print(f"{line_of_it:29} {name:11} {setting}")
+CHANGES = ("weight", "RoPE", "RoPE", "cache", "cache")
+for changes, (line_of_it, name, setting) in zip(CHANGES, stored["since"]):
+    print(f"{changes:7} {line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others: **multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in notebook
-# [[less_to_keep]], and **linear attention**, [a state of fixed size]([[fixed_state.ipynb]]); *differential* attention ([Ye et al.
-# 2024](../REFERENCES.md#ye-2024)), one map minus another; *sparse* attention ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan
-# et al. 2025](../REFERENCES.md#yuan-2025)), some keys only.
-#
-# ## Exercises
-#
-# NumPy only.
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[look_back]] · Design a head that looks at two positions
-#
-# **Goal.** Choose one query and one key, the same for every token, so that each token looks `near` positions back and `far`
-# positions back, half and half. *12 minutes, hard.*
-#
-# `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
-# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
-# two. It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rotated`, which
-# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right; equal entries in the key are the
-# easiest.
-
-
-# %%
-def my_look_back(d_k, near, far):
-    return ...  # your code
-
-
-# %%
-verdict = check.look_back(my_look_back)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_look_back(d_k, near, far):
-#     key = np.full(d_k, 8.0)  # large enough for a sharp choice
-#     # A score is linear in the query, so two queries in one add up their scores.
-#     query = rotated(key[None], start=-near)[0] + rotated(key[None], start=-far)[0]
-#     return query, key
-# ```
-#
-# </details>
+# Others go farther. **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in notebook
+# [[less_to_keep]], keeps one short vector for all heads, and **linear attention** [a state of fixed size]([[fixed_state.ipynb]]).
+# *Sparse* attention reads some keys only ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
+# 2025](../REFERENCES.md#yuan-2025)), and *differential* attention subtracts one map from another ([Ye et al.
+# 2024](../REFERENCES.md#ye-2024)).
 
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. In `one_back`, leave out half of the pairs, the slow ones (set features 16 to 31 and 48 to 63 of `same` to 0). Is the head worse?
-#    Then leave out the fast ones. (At 1024: as good without the slow ones; 0.03 without the fast ones.)
-# 2. Give `Layer` a window of 3 and poke token 2 as in notebook [[masks]]: which outputs move? And through two such layers? Make
-#    new layers for each call, because a layer that is called again goes on in its cache. (2 to 4; 2 to 6.)
+# In `one_back`, leave out half of the pairs, the slow ones (set features 16 to 31 and 48 to 63 of `same` to 0). Is the head worse?
+# Then leave out the fast ones. (At 1024: as good without the slow ones; 0.03 without the fast ones.)
 #
 # **Remember.** RoPE rotates queries and keys, never values. For a given query and key the positions enter a score only through
 # their distance. Both ways to pair work, each with its own weights. A formula for every length is not a head for every length.

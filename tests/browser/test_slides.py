@@ -195,6 +195,32 @@ def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_pat
     assert "counter(pages)" in page.content()
 
 
+@pytest.mark.parametrize("slug", ["by_hand", "vectorized", "scaling", "multi_head"])
+def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_takes_half_a_page(
+    new_page, tmp_path, slug
+):
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(642, 970))  # A4 without its margins
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.emulate_media(media="print")
+    before = page.locator("main").inner_text()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    solved, notes = page.locator(".solved details"), page.locator("main .see")
+    assert solved.count() == notes.count() > 4 and page.locator(".solved").is_visible()
+    assert all(one.is_visible() for one in page.locator(".solved details > :last-child").all())
+    said = notes.all_inner_texts()
+    assert [int(words.rpartition(" ")[2]) for words in said] == [*range(1, len(said) + 1)] and "Solution" in str(said)
+    assert page.locator(".attnlib-control input:visible, .attnlib-fills:not(.attnlib-asks):visible").count() == 0
+    assert page.locator(".attnlib-control output:visible").count() and page.locator("text=Nothing is kept").count() == 0
+    assert page.locator("main [visibility=hidden][data-stage]").count() == 0 or slug == "multi_head"  # it asks first
+    tall = [box["height"] for box in page.evaluate("ask.boxes('.attnlib-still, .attnlib-figure')")]
+    assert max(tall) < 0.5 * 970, tall
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
+
+
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme, size):

@@ -101,6 +101,25 @@ EXERCISES = (
         kept=Kept("rope", "attnlib.rotary.rope"),
     ),
     Function(
+        "look_back",
+        "look_back(d_k, near, far) -> (query, key), each (d_k,), the same for every token. After RoPE (feature c with "
+        "c + d_k/2, base 10,000) each token puts at least 0.45 of its weight on each of two: the one `near` positions "
+        "before and the one `far` positions before.",
+        (
+            "First one position: if query and key are equal, a score is largest where both are rotated alike.",
+            "Rotate the query back by as much as the key stands earlier. Now two positions: what is (q1 + q2) . k?",
+            "Beside the two positions the scores are only a little lower. How large must the entries be, so that e^s "
+            "makes much of it?",
+        ),
+        probes=(
+            Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
+            Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
+            Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
+        ),
+        **step_options("looking", "d_k near far", of=Looking),
+        judge=_judge_looking,
+    ),
+    Function(
         "rotary_attention",
         "rotary_attention(query, key, value, q_gain, k_gain) -> (..., n_q, d_v): the queries are the last n_q of n_k "
         "tokens. RMS norm with gain, RoPE (feature c with c + d_k/2, base 10,000), causal attention.",
@@ -129,24 +148,5 @@ EXERCISES = (
         ),
         orders=True,
         **step_options("slowed", "omega factor trained", of=Slowing),
-    ),
-    Function(
-        "look_back",
-        "look_back(d_k, near, far) -> (query, key), each (d_k,), the same for every token. After RoPE (feature c with "
-        "c + d_k/2, base 10,000) each token puts at least 0.45 of its weight on each of two: the one `near` positions "
-        "before and the one `far` positions before.",
-        (
-            "First one position: if query and key are equal, a score is largest where both are rotated alike.",
-            "Rotate the query back by as much as the key stands earlier. Now two positions: what is (q1 + q2) . k?",
-            "Beside the two positions the scores are only a little lower. How large must the entries be, so that e^s "
-            "makes much of it?",
-        ),
-        probes=(
-            Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
-            Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
-            Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
-        ),
-        **step_options("looking", "d_k near far", of=Looking),
-        judge=_judge_looking,
     ),
 )
