@@ -78,9 +78,9 @@ class Checks:
     accept_draft: Exercise
     draft_chances: Exercise
     rope: Exercise
+    look_back: Exercise
     rotary_attention: Exercise
     slowed: Exercise
-    look_back: Exercise
     to_halves: Exercise
     three_patients: Exercise
     kept_keys: Exercise
