@@ -206,6 +206,8 @@ def lacking(slide):
     """Return what the notes of a slide name, a picture, a slider, a vote, a number, and the slide does not have."""
     said = words(re.sub(r"<p>(Vote first\.|<strong>Coming from).*?</(ul|p)>", "", slide.notes, flags=re.DOTALL))
     found = [match[0] for what, shows in NAMED.items() if (match := re.search(what, said)) and not shows(slide)]
+    shown = " ".join((words(slide.question + slide.picture) + slide.words).split())
+    found += [share for share in re.findall(r"\b\d+ of \d+\b", said) if share not in shown]
     if not moves(slide):
         seen = {float(one) for one in NUMBER.findall(words(slide.head + slide.question + slide.picture) + slide.words)}
         for one in set(re.findall(r"\d+\.\d+", said)) - {*numbers().values()}:  # exercises have numbers, too

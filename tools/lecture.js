@@ -3,7 +3,7 @@
 // ?name=, course= and date= stand on the cover, at=, where the notebooks are, on the last slide, and ?slides=1-9,12,11 shows these slides in this order.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
+const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.02, GROWS = 0.01; // how much larger a picture is drawn, and words
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
 // The window of the speaker gets it with the notes, which have half of it: this slide and, smaller, the next click, both
@@ -159,7 +159,7 @@ function enlarge(section) {
       growing = growing.filter((kind) => {
         const { larger, most } = kind[0];
         if (larger >= most) return false;
-        set(kind, Math.min(larger + STEP / 5, most));
+        set(kind, Math.min(larger + GROWS, most));
         if (kind.every(free)) return true;
         set(kind, larger);
       });

@@ -308,7 +308,8 @@ def cover(plan):
     about = f"{plan.title}. Guess first, then see where it looks."
     words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
     when, foot, picture = minutes(plan.steps[0], plan), markdown(LICENCE), first_sentence(looks=False)
-    return Slide(f"attnlib · {plan.title}", words, picture, markdown(rest or lead), "", "title", when, foot)
+    notes = markdown("A click on the clock sets it to 0. Wrong guesses are welcome, say so.\n\n" + (rest or lead))
+    return Slide(f"attnlib · {plan.title}", words, picture, notes, "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):
@@ -321,6 +322,7 @@ def last_slide(chapters, plan, home):
     if more := plan.homework.partition("; where no ")[2]:
         notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
+    notes = markdown("“Which of these lines would you have denied when we began?” Then their questions.") + notes
     claim = "Attention mixes values, by how well keys fit a query."
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan), claim=claim)
 

@@ -77,7 +77,7 @@ def test_the_views_are_alive(new_page, built, name):
 def test_the_answer_comes_with_two_clicks(new_page, built):
     page = new_page()
     opened(page, built("45"))
-    slide = page.locator("section:has(.question)", has_text="The scores of she are 5, 0, 3, 2.")
+    slide = page.locator("section:has(.vote)", has_text="The scores of she are 5, 0, 3, 2.")
     page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
     weight, score = slide.get_by_text("0.8390"), slide.locator("td", has_text=re.compile("^5$"))
     says, right = (slide.locator(name) for name in (".says", "li.custom.visible"))
@@ -235,7 +235,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     assert f"Coming from {find_notebook('start_here').number}" in told and "this slide to 0:05:40" in told
     assert "Next. What does bank become beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
-    assert all(abs(box["width"] / box["height"] - 16 / 9) < 0.01 for box in frames)  # as the room sees them
+    assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them
 
 
 @pytest.mark.parametrize("name", ["45", "90"])
