@@ -269,9 +269,9 @@ class Chapter:
             picture, given = self.picture(shown, entry.get("shows"), "instead" not in entry), entry.get("given", 1)
             picture = markdown(entry.get("instead", "")) + picture
             if question and ALIVE in picture:
-                sign = self.sign * ("<ul" not in question or " short" in question)
-                asks = markdown(entry.get("waits", "")) or ""
-                found.append(Slide(head, "", asks, told, question + sign * (not asks), given=given))
+                waits = markdown(entry.get("waits", ""))
+                full = "<table" in question + waits or ("<ul" in question and " short" not in question)
+                found.append(Slide(head, "", waits, told, question + self.sign * (not full), given=given))
                 question = told = ""
             found.append(Slide(head, says, picture, told, question, kind, claim=entry.get("claim", ""), given=given))
         notes += [""] * len(found)
