@@ -323,7 +323,7 @@ def last_slide(chapters, plan, home):
         notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
     notes = markdown("“Which of these lines would you have denied when we began?” Then their questions.") + notes
-    claim = "Attention mixes values, by how well keys fit a query."
+    claim = "Attention compares, shares and mixes."
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan), claim=claim)
 
 
