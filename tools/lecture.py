@@ -269,9 +269,9 @@ class Chapter:
             picture, given = self.picture(shown, entry.get("shows"), "instead" not in entry), entry.get("given", 1)
             picture = markdown(entry.get("instead", "")) + picture
             if question and ALIVE in picture:
-                sign = self.sign * ("<ul" not in question or " short" in question)
-                asks = markdown(entry.get("waits", "")) or ""
-                found.append(Slide(head, "", asks, told, question + sign * (not asks), given=given))
+                waits = markdown(entry.get("waits", ""))
+                full = "<table" in question + waits or ("<ul" in question and " short" not in question)
+                found.append(Slide(head, "", waits, told, question + self.sign * (not full), given=given))
                 question = told = ""
             found.append(Slide(head, says, picture, told, question, kind, claim=entry.get("claim", ""), given=given))
         notes += [""] * len(found)
@@ -323,7 +323,7 @@ def last_slide(chapters, plan, home):
         notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
     notes = markdown("“Which of these lines would you have denied when we began?” Then their questions.") + notes
-    claim = "Attention mixes values, by how well keys fit a query."
+    claim = "Attention compares, shares and mixes."
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan), claim=claim)
 
 
