@@ -185,43 +185,6 @@ off = np.abs(moved - scores).max()
 print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 
 # %% [markdown]
-# The angles want 32 bits. A number in bfloat16 has 8 significant bits, so large angles lose the distance:
-
-
-# %% jupyter={"source_hidden": true}
-def bfloat16(x):  # to the nearest number whose last 16 bits are 0
-    bits = np.asarray(x, np.float32).view(np.uint32) + np.uint32(0x8000)
-    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
-
-
-def scores_from(start, kept=lambda angle: angle):
-    turn = np.exp(1j * kept(np.outer(start + np.arange(6), omega)))  # (n, d_k / 2)
-    q_, k_ = ((x[:, :4] + 1j * x[:, 4:]) * turn for x in (q, k))
-    return (q_ @ k_.conj().T).real  # (n, n)
-
-
-# %%
-for start in (0, 100, 1000):
-    off = np.abs(scores_from(start, bfloat16) - scores_from(start)).max()
-    print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
-
-# %% [markdown]
-# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. The second
-# key was rotated by 20 positions more.
-
-# %% jupyter={"source_hidden": true}
-(_, ax), distance = plot.subplots(figsize=(4.6, 2.8)), np.arange(0, 65)
-for name, back, color in (("a key of ones", 0, INK), ("another key", 20, KEY)):
-    score = np.cos((distance - back)[:, None] * frequencies(128)).mean(axis=-1)
-    _ = ax.plot(distance, score, color=color, lw=2.4, label=name)
-    _ = ax.text(back + 1, 1.12, name, color=color)
-_ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0, 1.25))
-_ = ax.set(xlim=(0, 72), yticks=(0, 1))
-
-# %% [markdown]
-# The other key has its largest score 20 positions back: where a score is largest is up to the two vectors. Section 2 makes use of
-# that.
-#
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
@@ -300,6 +263,29 @@ compare(lambda x: old_layer(x, rotated))
 # One line, and Llama is done. Each of the other three lacks one more.
 
 # %% [markdown]
+# ### Two traps
+#
+# The angles want 32 bits. A number in bfloat16 has 8 significant bits, so large angles lose the distance:
+
+
+# %% jupyter={"source_hidden": true}
+def bfloat16(x):  # to the nearest number whose last 16 bits are 0
+    bits = np.asarray(x, np.float32).view(np.uint32) + np.uint32(0x8000)
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def scores_from(start, kept=lambda angle: angle):
+    turn = np.exp(1j * kept(np.outer(start + np.arange(6), omega)))  # (n, d_k / 2)
+    q_, k_ = ((x[:, :4] + 1j * x[:, 4:]) * turn for x in (q, k))
+    return (q_ @ k_.conj().T).real  # (n, n)
+
+
+# %%
+for start in (0, 100, 1000):
+    off = np.abs(scores_from(start, bfloat16) - scores_from(start)).max()
+    print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
+
+# %% [markdown]
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
 # scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
 # were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
@@ -314,6 +300,21 @@ for name, sign in other_way.items():
 
 # %% [markdown]
 # ## 2 · One position back, at any length
+#
+# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. The second
+# key was rotated by 20 positions more.
+
+# %% jupyter={"source_hidden": true}
+(_, ax), distance = plot.subplots(figsize=(4.6, 2.8)), np.arange(0, 65)
+for name, back, color in (("a key of ones", 0, INK), ("another key", 20, KEY)):
+    score = np.cos((distance - back)[:, None] * frequencies(128)).mean(axis=-1)
+    _ = ax.plot(distance, score, color=color, lw=2.4, label=name)
+    _ = ax.text(back + 1, 1.12, name, color=color)
+_ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0, 1.25))
+_ = ax.set(xlim=(0, 72), yticks=(0, 1))
+
+# %% [markdown]
+# The other key has its largest score 20 positions back: where a score is largest is up to the two vectors.
 #
 # In notebook [[train_and_look]] a head learned to look at the letter before. With RoPE you can set such a head by hand. All keys are
 # the same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position **less**.
