@@ -171,7 +171,7 @@ def printed(lines):
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
     gaps = [(gap.start() + 2, gap.end()) for gap in re.finditer(r" {2,}", blank)]
     narrow = wide - sum(end - start for start, end in gaps)
-    kind = " table" if narrow > PHONE and len(lines) > 2 and len(gaps) >= 4 else ""
+    kind = " table" if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5 else ""
     kind = " columns" + kind if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
     shown = []
     for line in lines:

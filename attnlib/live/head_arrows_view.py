@@ -248,9 +248,10 @@ class _Plane:
         taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
-            box = _box_of_label(chain[-1], svg.width(one.name) + 10, room, np.concatenate(taken))
+            name = " ".join(one.name.split()[:2]) if layout.narrow else one.name  # whole words that have room
+            box = _box_of_label(chain[-1], svg.width(name) + 10, room, np.concatenate(taken))
             taken.append(box[:2] + box[2:] * np.indices((9, 5)).reshape(2, -1).T / (8, 4))
-            pieces += _ends(one.name, chain, end, box)
+            pieces += _ends(name, chain, end, box)
         return pieces
 
     def _card(self, one, card, told, head):

@@ -469,7 +469,7 @@ for head in live.progress(HEADS, "training, some seconds"):
         learned[head, rate] = [train(*HEADS[head], rate, seed) for seed in SEEDS]
 
 # %% jupyter={"source_hidden": true} tags=["slide", "nbval-ignore-output"] says="Head 2 does not start"
-_, ax = plot.subplots(figsize=(3.5, 2.8))
+_, ax = plot.subplots(figsize=(3.9, 2.8))
 for head, colour in zip(HEADS, (KEY, "gray", QUERY)):
     for seed, found in zip(SEEDS, learned[head, 0.003]):
         _ = ax.plot(found[:, 0], color=colour, label=None if seed else head)

@@ -178,8 +178,8 @@ def test_on_a_phone_sliders_stay_in_sight_names_are_whole_and_no_word_speaks_of_
     assert found["start_here"][0].get_by_text("On this page").first.is_hidden()
     assert found["multi_head"][1].nth(1).evaluate("ask.slidersAtItsEnd") == [0, 32, 64, 96]
     assert found["scaling"][1].nth(1).bounding_box()["height"] <= 844
-    names = {name for name in found["multi_head"][1].first.evaluate("ask.seen") if "gave a" in name}
-    assert names == {"John gave a drink to", "Mary gave a drink to"}
+    names = {name for name in found["multi_head"][1].first.evaluate("ask.seen") if "gave" in name}
+    assert names >= {"John gave", "Mary gave"} and not any("…" in name for name in names)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
