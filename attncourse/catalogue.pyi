@@ -71,16 +71,16 @@ class Checks:
     what_came_next: Exercise
     no_head_can: Exercise
     own_head: Exercise
-    window_mask: Exercise
-    grouped_attention: Exercise
     decode_step: Exercise
+    window_mask: Exercise
+    out_of_reach: Exercise
+    grouped_attention: Exercise
     accept_draft: Exercise
     draft_chances: Exercise
-    out_of_reach: Exercise
     rope: Exercise
+    look_back: Exercise
     rotary_attention: Exercise
     slowed: Exercise
-    look_back: Exercise
     to_halves: Exercise
     three_patients: Exercise
     kept_keys: Exercise
@@ -140,7 +140,9 @@ class Predict:
     one_sentence: Question
     head_of_zeros: Question
     witness: Question
+    kept_keys: Question
     hidden_bugs: Question
+    window_width: Question
     shifted: Question
     beyond: Question
     no_mistake: Question

@@ -348,7 +348,10 @@ class DescribedFigure(Figure):
             text += f": {'; '.join(titles)}"
         if shown and shown[0].images and shown[0].get_ylabel():
             n_q, n_k = shown[0].images[0].get_size()
-            axes_told = charts.count_along(n_q, shown[0].get_ylabel()), charts.count_along(n_k, "keys (columns)")
+            axes_told = (
+                charts.count_along(n_q, shown[0].get_ylabel()),
+                charts.count_along(n_k, max((ax.get_xlabel() for ax in shown), key=len)),
+            )
             text += f". {' by '.join(axes_told)}"
         elif kind == "Line chart" and shown:
             labels = (line.get_label() for line in shown[0].lines)

@@ -34,6 +34,10 @@ class Place(NamedTuple):
     look_at: str
 
 
+# Probes with which no bug stands in docs/book/symptoms.md, the page Cases by symptom.
+ELSEWHERE = {"layout", "allowed keys"}
+
+
 class Diagnosis(tuple):
     """All findings, in order. Index it by the name of a probe; it shows itself as a table."""
 
@@ -54,6 +58,15 @@ class Diagnosis(tuple):
         """Whether nothing is wrong: for ``assert diagnose(...).ok`` in a test."""
         return not self.wrong
 
+    @property
+    def read_on(self) -> str:
+        """Where bugs with such findings stand, or nothing if none of these findings fits."""
+        fits = any(
+            isinstance(one, Finding) and one.verdict in ("wrong", "beware") and one.probe not in ELSEWHERE
+            for one in self
+        )
+        return "Bugs with such findings, each with its line: Cases by symptom, docs/book/symptoms.md" if fits else ""
+
     def _titles(self):
         return [name.replace("_", " ") for name in (self[0] if self else Finding)._fields]
 
@@ -66,7 +79,9 @@ class Diagnosis(tuple):
             for row in self
         )
         head = "".join(f'<th style="text-align:left">{title}</th>' for title in self._titles())
-        return f'<table style="color:currentColor"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        foot = f'<caption style="caption-side:bottom;text-align:left;color:currentColor">{self.read_on}</caption>'
+        head = f"{foot if self.read_on else ''}<thead><tr>{head}</tr></thead>"
+        return f'<table style="color:currentColor">{head}<tbody>{body}</tbody></table>'
 
 
 class Report(Diagnosis):

@@ -25,7 +25,7 @@ from . import arguments, colours
 from .arguments import to_array
 from .colours import INK, KEY, PAPER, QUERY, QUIET, SUNK, inks, levels
 from .figure import ON_CELL, ON_PALE, SERIES, SIZE, colour_map, save, subplots
-from .svg.charts import name_of_rows
+from .svg.charts import names_of_axes
 from .svg.parts import decimals, number, width
 from .symbols import SYMBOL
 from .tables import table
@@ -76,7 +76,7 @@ def attention_heatmap(
     places : int or None
         Decimals of the values in the cells. None writes none, nor are any written that do not fit their cells.
     row_name : str
-        What a row is, where it is no query.
+        What a row is, where it is no query; "rule, share" says what a column is, too.
 
     Returns
     -------
@@ -123,8 +123,8 @@ def attention_heatmap(
     cell = _cell(ax, *weights.shape)
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
-    _name_axis(ax.xaxis, "keys (columns)", KEY)
-    _name_axis(ax.yaxis, name_of_rows(row_name), QUERY)
+    for axis, name, colour in zip((ax.yaxis, ax.xaxis), names_of_axes(row_name), (QUERY, KEY), strict=True):
+        _name_axis(axis, name, colour)
     if title is not None:
         _title(ax, title)
     if colorbar and (max(weights.shape) > 6 or not written):

@@ -21,7 +21,7 @@ from attncourse.clinic import (
     fresh,
 )
 from attnlib import torch_layers
-from attnlib.diagnose import diagnose
+from attnlib.diagnose import Diagnosis, Finding, diagnose
 from attnlib.diagnose.__main__ import main
 from tests.diagnose_corpus import other_styles, self_attention
 
@@ -141,6 +141,10 @@ def test_the_table_says_what_was_measured():
     assert lines[0].split() == ["probe", "verdict", "measured", "look", "at"]
     assert len(lines) == len(PROBES) + 1
     assert diagnosis._repr_html_().count("<tr>") == len(PROBES) + 1
+    assert "Cases by symptom" in diagnosis._repr_html_() and "Cases by symptom" not in repr(diagnosis)
+    well = diagnose(Attention(24, 4), embed_dim=24, num_heads=4)
+    odd = Diagnosis([Finding("layout", "beware", "", ""), Finding("allowed keys", "wrong", "", "")])
+    assert not well.read_on and not odd.read_on and "<caption" not in odd._repr_html_()  # no bug of the page has these
     dead = diagnose(ProjectionsUnused(24, 4), embed_dim=24, num_heads=4)
     assert dead["dead parameters"].measured.startswith("432 of 1032 parameters do nothing: W_Q.weight")
     assert dead["heads differ"].measured == "first see to dead parameters"

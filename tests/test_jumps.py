@@ -140,7 +140,7 @@ def test_the_diagonal_stands_in_the_weights_of_other_trainings(seed, names):
 
 @pytest.mark.slow
 def test_at_half_the_rate_twelve_heads_learn_nearly_all_of_it():
-    """The last row of the table in section 7; takes about half a minute."""
+    """The last row of the table of all trainings; takes about half a minute."""
     names = cells_of_the_jumps()
     torch.set_num_threads(1)
     model, _ = names["trained"](1, 12, 384, steps=1000, lr=5e-4, seed=2)

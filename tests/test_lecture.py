@@ -1,7 +1,9 @@
 """A lecture keeps what it promises: its questions are answered, its clock holds, and no slide is a terminal."""
 
+import ast
 import re
 from html import unescape
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -34,9 +36,10 @@ def words(html):
     return unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL))
 
 
-def late(plan):
-    """Return the headings that a speaker leaves out who is late."""
-    return set(plans.bold(plan.lead.partition("If you are late,")[2]))
+def on_time(plan, slides):
+    """Return the slides that a speaker shows who is late."""
+    spans = lecture.left_out(slides, plan).items()
+    return [slide for i, slide in enumerate(slides) if not any(first <= i < behind for first, behind in spans)]
 
 
 def unanswered(slides):
@@ -68,7 +71,7 @@ def test_each_question_that_opens_a_notebook_is_answered_on_a_slide(planned):
     openings = {slide.head[:2] for slide in slides if slide.question} - {""}
     assert openings >= {step.number for step in plan.steps if step.number}
     assert unanswered(slides) == []
-    assert unanswered([slide for slide in slides if heading(slide) not in late(plan)]) == []
+    assert unanswered(on_time(plan, slides)) == []
 
 
 def test_a_question_without_its_answer_is_not_asked():
@@ -81,7 +84,7 @@ def test_a_question_without_its_answer_is_not_asked():
 
 def test_the_rescue_keeps_the_whole_formula(planned):
     plan, slides = planned
-    assert any(r"\frac{Q K^T}{\sqrt{d_k}}" in slide.words for slide in slides if heading(slide) not in late(plan))
+    assert any(r"\frac{Q K^T}{\sqrt{d_k}}" in slide.words for slide in on_time(plan, slides))
 
 
 def test_a_short_lecture_ends_where_it_began():
@@ -91,7 +94,7 @@ def test_a_short_lecture_ends_where_it_began():
     ]
     assert first.picture == again.picture and (first.kind, again.kind) == ("", "again")
     assert slides.index(first) == 1 and slides.index(again) == len(slides) - 2
-    assert "Left end" in slides[-3].question and "your own sentence" in slides[-1].picture
+    assert "left end" in slides[-3].question and "your own sentence" in slides[-1].picture
 
 
 def test_no_slide_shows_what_a_terminal_prints(planned):
@@ -118,15 +121,56 @@ def test_each_number_that_a_slide_shows_is_printed_in_its_section():
         cells = plans.section(chapter.sections, title, lesson)
         assert len(entries) <= len(plans.slide_cells(cells)), name
         outputs = [output for cell in cells for output in cell.get("outputs", [])]
-        printed = " ".join(one.get("text", "") + words(one.get("data", {}).get("text/html", "")) for one in outputs)
+        data = [one.get("data", {}) for one in outputs]
+        printed = " ".join(words(one.get("text/html", "") + one.get("image/svg+xml", "")) for one in data)
+        printed += " ".join(one.get("text", "") for one in outputs)
         known = {2.718} | {float(one) for one in NUMBER.findall(printed + " ".join(cell.source for cell in cells))}
         for entry in entries:
-            told = " ".join(entry.get(part, "") for part in ("asks", "shows", "says"))
+            told = " ".join(str(entry.get(part, "")) for part in entry.keys() - {"given", "of"})
+            told = re.sub("<span.*?>", "", told)
             assert {float(one) for one in NUMBER.findall(told)} <= known, (name, told)
     for name, told in lecture.TOLD["openings"].items():
         cells = lecture.Chapter(GUIDE, find_notebook(name).number).cells
         printed = " ".join(str(cell.get("outputs")) for cell in cells)
         assert {*NUMBER.findall(told)} - {"1", "4"} <= {*NUMBER.findall(printed)}, name  # heads have numbers
+
+
+def test_the_bugs_of_a_step_are_counted():
+    source = find_notebook("bug_clinic").source.read_text("utf-8")
+    steps = {}
+    for pinned in re.findall(r"^STEPS \|?= (\{.*?\})$", source, re.MULTILINE):
+        steps |= ast.literal_eval(pinned)
+    counted = [len(cases.split()) for cases in steps.values() if cases]
+    told = lecture.TOLD["openings"]["bug_clinic"]
+    assert (
+        [int(n) for n in re.findall(r"</i> (\d)", told)] == counted == [int(n) for n in re.findall(r"--n: (\d)", told)]
+    )
+    both = sum(len(steps[name].split()) for name in ("mask", "softmax"))
+    assert f"{both} of {sum(counted)}" in told
+
+
+def test_a_table_below_a_question_waits_for_its_answer_and_for_nothing_else():
+    shown = "<table><tr><th>a</th></tr><tr><td>b</td><td>c</td></tr><tr><td>d</td></tr></table><p>e</p>"
+    waits = re.sub(r' data-fragment-index="0"', "", lecture.to_fill_in(shown, 1))
+    assert waits == shown.replace("c", '<span class="fragment">c</span>').replace("<p>", '<p class="fragment">')
+    asks = lecture.Slide("x", "So.", shown, question="<p>Why?</p>")
+    assert (
+        '<div class="picture">' in asks.html and '<div class="picture fragment"' in asks._replace(picture="<svg>").html
+    )
+    assert "fragment" not in asks._replace(question="<p>So.</p>").html
+
+
+@pytest.mark.parametrize("name", ["45", "90", "half-day"])
+def test_the_notes_have_a_clock_what_to_leave_out_and_the_next_title(name):
+    plan, slides = lecture.slides(name)
+    ends = [re.search(r"this slide to (\d):(\d\d):(\d\d)$", slide.minutes) for slide in slides[1:-1]]
+    seconds = [3600 * int(end[1]) + 60 * int(end[2]) + int(end[3]) for end in ends]
+    assert seconds == sorted(seconds) and min(b - a for a, b in pairwise(seconds)) >= 20
+    assert {60 * (step.begins + step.minutes) for step in plan.steps[:-1]} <= {*seconds}
+    late = [i for i, slide in enumerate(slides) if "<strong>Late?</strong>" in slide.after]
+    assert late == sorted(lecture.left_out(slides, plan))
+    for slide, after in pairwise(slides):
+        assert words(slide.after).split("Next. ")[-1].split() == words(lecture.headline(after)[0]).split()
 
 
 def test_each_slide_of_a_heading_has_its_own_notes(planned):
@@ -162,6 +206,8 @@ def lacking(slide):
     """Return what the notes of a slide name, a picture, a slider, a vote, a number, and the slide does not have."""
     said = words(re.sub(r"<p>(Vote first\.|<strong>Coming from).*?</(ul|p)>", "", slide.notes, flags=re.DOTALL))
     found = [match[0] for what, shows in NAMED.items() if (match := re.search(what, said)) and not shows(slide)]
+    shown = " ".join((words(slide.question + slide.picture) + slide.words).split())
+    found += [share for share in re.findall(r"\b\d+ of \d+\b", said) if share not in shown]
     if not moves(slide):
         seen = {float(one) for one in NUMBER.findall(words(slide.head + slide.question + slide.picture) + slide.words)}
         for one in set(re.findall(r"\d+\.\d+", said)) - {*numbers().values()}:  # exercises have numbers, too
@@ -211,7 +257,8 @@ def test_the_notes_reply_to_each_wrong_letter():
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_shows_or_has_the_sign_of_its_notebook():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<table>", "b")
     joined = first._replace(notes="ab", question="?", sign="sign")
-    assert lecture.join_opening(asks, "sign", first, first) == [joined, first] and "sign" in joined.html
+    assert lecture.join_opening(asks, "sign", first, first) == [joined, first]
+    assert "sign" not in joined.html and "sign" in joined._replace(picture="<svg>").html  # a table waits by itself
     assert "sign" not in joined._replace(question="Read it aloud").html  # its picture does not wait
     for other in (first._replace(question="?"), first._replace(kind="exercise")):
         assert lecture.join_opening(asks, "sign", other) == [asks._replace(question="?sign"), other]
@@ -232,7 +279,11 @@ def test_the_last_slide_has_the_homework_of_its_plan_and_the_address_to_copy(pla
     assert not more or f"Where no {more}." in words(slides[-1].notes)
     assert "](" not in plan.homework and "://" not in words(slides[-1].picture)
     monkeypatch.setattr(lecture, "address", lambda: Address("octocat/attnlib", "main"))
-    assert '<a href="../">your own sentence</a> (https://octocat.github.io/attnlib/)' in lecture.at_home(plan, "../")
+    told = lecture.at_home(plan, "../")
+    assert (
+        '<a href="../">your own sentence</a>' in told
+        and "<span id='at'>https://octocat.github.io/attnlib/</span>" in told
+    )
 
 
 def test_the_return_says_what_its_view_shows():
@@ -252,8 +303,8 @@ def test_the_return_says_what_its_view_shows():
 @pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
 def test_the_last_slide_says_where_to_go(home):
     *_, last = lecture.slides("45", home)[1]
-    homework = "Then notebooks 00 to 02, exercise 1.1. A check"
+    homework = "Then notebooks 00 to 02, exercise 1.1."
     assert homework in last.html and f"{find_notebook('it_speaks').number} · it speaks" in last.html
-    assert ("://octocat.github.io/attnlib/ )" in words(last.picture)) == (home is not None)
+    assert ("://octocat.github.io/attnlib/" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)
     assert ("Write on the board" in last.html) == (home is None)

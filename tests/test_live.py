@@ -144,6 +144,12 @@ def test_rows_that_are_no_queries_are_named_everywhere():
     for told in (view.picture.value, view._line_below(), repr(figure), figure.axes[0].get_ylabel()):
         assert "rule" in told and "quer" not in strip(told).lower()
     assert "rule 1 “all”, key 0 “a”:" in view._line_below() and "Rule all: most on key a" in view.picture.value
+    options["row_name"] = "rule, share"
+    view = live.weights_view(lambda d: {"map": np.array([[0.5, 0.5], [1, 0]])}, still=(1, 2), d=[1, 2], **options)
+    view.choose(query=1, key=0)
+    figure, _ = view._still()
+    for told in (view.picture.value, view._line_below(), repr(figure), figure.axes[0].get_xlabel()):
+        assert "share" in told and "key" not in strip(told)
     plt.close("all")
 
 

@@ -30,7 +30,7 @@ def notebook():
     rng = np.random.default_rng(5)  # as in the notebook
     names = {"np": np, "al": al, "queries": rng.normal(size=(64, 256)), "keys": rng.normal(size=(16_384, 256))}
     names["shared"] = rng.normal(size=(512, 256))
-    for cell in code_between("long_texts", "# ", "## Exercises"):
+    for cell in code_between("long_texts", "# ", "## Try it"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED:
                 exec(ast.unparse(node), names)
@@ -207,6 +207,16 @@ def needles_by_blocks(d_k, size, alike, seed, n=4096, read=512, own=False):
     means = np.add.reduceat(K, np.arange(0, n, size)) / size
     best = np.argsort(-((alone if own else K)[at] @ means.T))[:, : read // size]
     return (best == at[:, None] // size).any(axis=1).mean()
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])  # the first is that of the notebook
+def test_a_factor_that_grows_with_the_text_keeps_the_needle_at_64_features_and_not_at_16(notebook, monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setitem(notebook, "queries", rng.normal(size=(64, 256)))
+    monkeypatch.setitem(notebook, "keys", rng.normal(size=(16_384, 256)))
+    kept = {d: [notebook["needle"](d, n, np.log(n) / np.log(64)).mean() for n in (64, 1024, 16_384)] for d in (16, 64)}
+    assert kept[64][0] < kept[64][1] < kept[64][2] and kept[64][0] > 0.9
+    assert kept[16][2] < 0.6 * kept[16][0]
 
 
 @pytest.mark.parametrize("alike", [0, 0.25, 0.5])

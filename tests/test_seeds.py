@@ -333,6 +333,7 @@ def printed(name):
         ("it_speaks", "rotated the other way 5.10 3.82"),
         ("it_speaks", "prose window 8: 0.50 prose window 16: 0.28 prose window 32: 0.57 code window 8: 0.44"),
         ("it_speaks", "8 6.90 4.22 5.50 16 6.04 3.93 4.86 32 4.72 3.57 4.05"),
+        ("long_texts", "d_k = 16: needle 0.43, 0.31, 0.20 d_k = 64: needle 0.94, 0.97, 0.98"),
         ("long_texts", "tiles of 1 15 264 tiles of 2 32 168 tiles of 4 72 120 tiles of 8 176 96 the whole map 64 352"),
         ("long_texts", "held: tile 49,408 map 67,108,864 moved: tile 35,127,296 map 270,532,608 7.7 times"),
         ("long_texts", "moved without a mask: 68,157,440 4.0 times"),

@@ -10,10 +10,18 @@ from torch import nn
 
 from attncourse.clinic import CASES, DECODERS, Attention, Decoder, fresh
 from attnlib.diagnose import diagnose
+from attnlib.diagnose._probes import PROBES
+from attnlib.findings import ELSEWHERE
 from tools import symptoms
 from tools.series import ROOT, find_notebook
 
 PAGE = symptoms.TARGET.read_text("utf-8")
+
+
+def test_a_diagnosis_leads_here_by_the_probes_that_the_page_names():
+    said = re.findall(r"`diagnose` says ((?:`[^`]+`(?:, )?)+)", PAGE)
+    told = {name for names in said for name in re.findall("`(.+?)`", names)}
+    assert told == {probe.name for probe in PROBES} - ELSEWHERE
 
 
 def test_the_page_is_up_to_date():

@@ -470,6 +470,16 @@ def test_the_other_judge_of_a_price_moves_points_and_band_and_is_there_only_if_a
         assert ("judge" in live.price(less).sliders) == (part == "codes")
 
 
+def test_the_bold_line_of_a_price_has_the_bold_name():
+    points = smollm.recorded("less_to_keep")
+    view, families = live.price(points), {point["family"] for point in points}
+    for k in (0, 9):
+        view.choose(point=k)
+        for root in parsed(view.picture.value):
+            named = [(text.text, bool(text.get("font-weight"))) for text in root.iter("text") if text.text in families]
+            assert sorted(named) == sorted((family, family == points[k]["family"]) for family in families)
+
+
 def test_a_point_of_a_price_is_clicked_between_its_neighbours_and_told_when_a_key_chooses_it():
     near = [{**ways()[0], "bytes": 100 + 10 * k, "loss": 3 + k / 50} for k in range(9)]
     for root in parsed(live.price(near).picture.value):

@@ -1,16 +1,18 @@
 // Draws the picture of each slide as large as it fits, and shows the slides as 4:3 or 16:9, as the window is. In the
 // address, ?ratio=4:3 or ?ratio=16:9 holds one of them, ?exercises=no leaves exercises out, ?print-pdf is for printing;
-// ?name=, course= and date= stand on the cover, and ?slides=1-9,12,11 shows these slides in this order.
+// ?name=, course= and date= stand on the cover, at=, where the notebooks are, on the last slide, and ?slides=1-9,12,11 shows these slides in this order.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and words
+const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.02, GROWS = 0.01; // how much larger a picture is drawn, and words
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
-// The window of the speaker gets it with the notes, which have half of it; the rest is as reveal.js has it.
-const SPEAKER = `<style>
-body[data-speaker-layout="default"] :is(#current-slide, #upcoming-slide) { left: 0; width: 46% }
-body[data-speaker-layout="default"] #current-slide { height: 56% }
-body[data-speaker-layout="default"] #upcoming-slide { top: 56%; height: 44% }
+// The window of the speaker gets it with the notes, which have half of it: this slide and, smaller, the next click, both
+// in the ratio that the room sees. The rest is as reveal.js has it.
+const speaker = (across, down) => `<style>
+body[data-speaker-layout="default"] #current-slide { left: 0; width: 46vw; height: ${(46 * down) / across}vw }
+body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down) / across + 1}vw; width: 34vw; height: ${(34 * down) / across}vw }
+.overlay-element.label { display: none }
+#speaker-layout { bottom: 10px; top: auto }
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }
 .speaker-controls-notes .value { line-height: 1.3 !important }
 .speaker-controls-notes .value :is(p, ul) { margin: 0 0 6px }
@@ -77,6 +79,7 @@ function measured(text) {
     most: (LETTERS * (Reveal.isReady() ? Reveal.getScale() : 1)) / (pixels * tall(fontFamily)),
     kind: [figure ? "" : pixels.toFixed(), fontSize, role].join(),
     moves, // up and down, as on a bar
+    turned: textAnchor === "middle" && Math.abs(at.a) < 0.001 * Math.abs(at.b), // the name of an axis, left of its words
     waits: !!text.closest("[visibility=hidden]"), // for an answer, and is never beside the rest
     frame: text.closest("section"),
   };
@@ -156,14 +159,14 @@ function enlarge(section) {
       growing = growing.filter((kind) => {
         const { larger, most } = kind[0];
         if (larger >= most) return false;
-        set(kind, Math.min(larger + STEP / 5, most));
+        set(kind, Math.min(larger + GROWS, most));
         if (kind.every(free)) return true;
         set(kind, larger);
       });
     for (const word of words.filter(({ larger }) => larger > 1)) {
-      const { text, plate, size, sinks, larger } = word;
+      const { text, plate, size, sinks, turned, larger } = word;
       text.style.fontSize = size * larger + "px";
-      if (sinks) text.setAttribute("dy", (larger - 1) * MIDDLE * size);
+      if (sinks || turned) text.setAttribute("dy", sinks ? (larger - 1) * MIDDLE * size : -BELOW * larger * size);
       if (!plate) continue;
       const sides = grown(word, larger), scale = plate.getScreenCTM().b ? sides.reverse() : sides; // one that is turned
       Object.assign(plate.style, { scale: scale.join(" "), transformBox: "fill-box", transformOrigin: "center" });
@@ -237,6 +240,7 @@ window.addEventListener("load", async () => {
   await Promise.all([window.attnlib, window.deckFonts]);
   const about = ["name", "course", "date"].map((key) => asked.get(key)).filter(Boolean);
   document.getElementById("about").textContent = about.join(" · ");
+  if (asked.has("at")) document.getElementById("at").textContent = asked.get("at");
   // A view that comes again has the answer that was given at the beginning, and until then its first one.
   const answers = [...document.querySelectorAll(".attnlib-fills:has(> span) button")];
   const again = answers.filter((answer) => answer.closest("[data-kind=again]")), shownAgain = again[0]?.closest("section");
@@ -262,7 +266,7 @@ window.addEventListener("load", async () => {
         const glides = still.getAnimations({ subtree: true }).map(({ finished }) => finished);
         if (glides.length) Promise.allSettled(glides).then(() => enlarge(section));
       });
-  document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", SPEAKER));
+  document.querySelectorAll("aside.notes").forEach((notes) => notes.insertAdjacentHTML("beforeend", speaker(...ratio().split(":"))));
   document.activeElement.blur(); // the slider behind the answer takes the keys when somebody clicks it
   const chosen = listed(asked.get("slides") ?? "", [...document.querySelectorAll(".slides > section")]);
   if (chosen.length) root.querySelector(".slides").replaceChildren(...chosen);

@@ -10,6 +10,7 @@ import argparse
 import html
 import re
 import sys
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,11 +33,16 @@ from .slides import in_reveal, output_html
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
+CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
+LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
 class Slide(NamedTuple):
-    """A sentence and its picture. Below a question, the picture comes with a click, and with another the sentence."""
+    """A sentence and its picture. Below a question, the picture comes with a click, and with another the sentence.
+
+    Of a table the first columns, as many as are `given`, stand from the start, and the others are to be filled.
+    """
 
     head: str
     words: str
@@ -47,6 +53,9 @@ class Slide(NamedTuple):
     minutes: str = ""
     foot: str = ""
     sign: str = ""
+    claim: str = ""
+    given: int = 1
+    after: str = ""
 
     @property
     def title(self):
@@ -62,13 +71,15 @@ class Slide(NamedTuple):
 
         head, asks, words = headline(self)
         asked = block("question", asks, None)
-        shown, said = block("picture", self.picture, 0), block("says", words, 1)
-        sign = self.sign * ("?" in self.question)
+        table = self.picture.lstrip().startswith("<table") and "?" in self.question
+        picture = to_fill_in(self.picture, self.given) if table else self.picture
+        shown, said = block("picture", picture, None if table else 0), block("says", words, 1)
+        sign = self.sign * ("?" in self.question and not table)
         body = asked + sign + shown + said if self.question else said + shown
         return (
             f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
             f"<footer>{self.foot or markdown(self.head)}</footer></div>"
-            f'<aside class="notes">{markdown(self.minutes)}{self.notes}</aside></section>'
+            f'<aside class="notes">{markdown(self.minutes)}{self.notes}{self.after}</aside></section>'
         )
 
 
@@ -81,6 +92,8 @@ def headline(slide):
     if slide.kind == "title":
         title, _, rest = words.partition("</h1>")
         return f"{title}</h1>", "", rest
+    if slide.claim:
+        return claim(inline(slide.claim)), question, words
     if not question:
         first = re.match(r"\s*<p>(.*?)</p>\s*", words, re.DOTALL)
         if first and fits(first[1]) and (slide.kind == "exercise" or first.end() == len(words)):
@@ -108,6 +121,20 @@ def fits(html_text):
     return len(words) <= 84 and closed and 'display="block"' not in html_text
 
 
+def to_fill_in(picture, given):
+    """Return a table whose cells behind the first ones of each row come with a click, and so does what stands below."""
+
+    def row(match):
+        cells = iter(range(match[0].count("<td")))
+        return CELL.sub(lambda cell: cell[0] if next(cells) < given else later(cell), match[0])
+
+    def later(cell):
+        return f"{cell[1]}<span {LATER}>{cell[2]}</span>{cell[3]}"
+
+    table, end, below = picture.rpartition("</table>")
+    return re.sub("<tr>.*?</tr>", row, table, flags=re.DOTALL) + end + below.replace("<p>", f"<p {LATER}>")
+
+
 def join_opening(opening, sign, first, *rest):
     """Return the slides of a notebook. A question without a picture stands above the first one's, or has the `sign`."""
     if opening.picture:
@@ -120,6 +147,25 @@ def join_opening(opening, sign, first, *rest):
 def minutes(step, plan):
     """Return when a row of a plan begins and ends."""
     return f"**Minutes {step.begins} to {step.begins + step.minutes} of {plan.minutes}**"
+
+
+def clock(row, step):
+    """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it.
+
+    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out.
+    """
+    told = [
+        (slide.notes, r"\((\d) min\)") if slide.kind != "exercise" else (slide.words, r" · (\d+) minutes")
+        for slide in row
+    ]
+    asked = [2 * ("Vote first." in words) + sum(map(int, re.findall(each, words))) for words, each in told]
+    rest = max((step.minutes - sum(asked)) / len(row), 0.5)
+    share = (step.minutes - rest * len(row)) / max(sum(asked), 1)
+    ends = accumulate((rest + minutes * share for minutes in asked), initial=step.begins)
+    return [
+        "{}:{:02}:{:02}".format(*((seconds := round(end * 60)) // 3600, seconds // 60 % 60, seconds % 60))
+        for end in ends
+    ][1:]
 
 
 def plain(text):
@@ -152,7 +198,8 @@ class Chapter:
     def __init__(self, guide, number):
         (self.notebook,) = (notebook for notebook in SERIES if notebook.number == number)
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
-        self.sign = f'<div class="sign">{glyph(self.notebook.slug)}</div>'
+        waits = TOLD["signs"].get(self.notebook.slug)
+        self.sign = f'<div class="sign">{markdown(waits) if waits else glyph(self.notebook.slug)}</div>'
         told = {source_key(cell): cell.metadata for cell in read_source(self.notebook.source).cells}
         for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
             known = told.get(source_key(cell), cell.metadata)
@@ -169,13 +216,13 @@ class Chapter:
         said = [words for headings, words in self.said if heading in headings or not (heading or headings)]
         return [markdown(words) for words in "\n\n".join(said).split("*Next slide.*")]
 
-    def picture(self, cell, shows=None):
+    def picture(self, cell, shows=None, drawn=True):
         """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
         code = shown_code(code) if has_tag(cell, "slide-code") else ""
         pictures = [output for output in cell.get("outputs", []) if not shows or "image/png" in output.get("data", {})]
         words = markdown(shows) if shows else ""
-        return terminal(cell, code + words + "".join(output_html(output, "") for output in pictures))
+        return terminal(cell, code + words + "".join(output_html(output, "") for output in pictures * drawn))
 
     def opening(self, before, answers):
         """Return the slide that leads from the notebook before to this one: its question, then its picture.
@@ -186,14 +233,16 @@ class Chapter:
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
         above = TOLD["openings"].get(self.notebook.slug, "")
-        shown = [self.picture(cell, " " * bool(above)) for cell in self.sections[""] if has_tag(cell, "slide")]
-        shows = markdown(above) + "".join(shown)
+        drawn = "|---|" not in above  # a table stands in place of the picture
+        tagged = [cell for cell in self.sections[""] if has_tag(cell, "slide")]
+        shows = markdown(above) + "".join(self.picture(cell, " " * bool(above), drawn) for cell in tagged)
         parts = TOLD["questions"].get(self.notebook.slug)
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
             sys.exit(f"{self.notebook.name}: no slide answers its question. Fix: [questions] in tools/lecture.toml.")
         head = f"{self.notebook.number} · {self.notebook.title}"
-        return Slide(head, "", shows, notes, markdown(asks or plans.opening(self.sections[""])))
+        given = TOLD["given"].get(self.notebook.slug, 1)
+        return Slide(head, "", shows, notes, markdown(asks or plans.opening(self.sections[""])), given=given)
 
     def slides(self, heading):
         """Return the slides of a section, each with what is said at it."""
@@ -217,13 +266,14 @@ class Chapter:
                 question = f'<ul class="vote{side}">'.join(question.rsplit("<ul>", 1))
             kind, shown = ("again", plans.slide_cells(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
-            picture = self.picture(shown, entry.get("shows"))
+            picture, given = self.picture(shown, entry.get("shows"), "instead" not in entry), entry.get("given", 1)
+            picture = markdown(entry.get("instead", "")) + picture
             if question and ALIVE in picture:
-                found.append(
-                    Slide(head, "", "", told, question + self.sign * ("<ul" not in question or " short" in question))
-                )
+                waits = markdown(entry.get("waits", ""))
+                full = "<table" in question + waits or ("<ul" in question and " short" not in question)
+                found.append(Slide(head, "", waits, told, question + self.sign * (not full), given=given))
                 question = told = ""
-            found.append(Slide(head, says, picture, told, question, kind))
+            found.append(Slide(head, says, picture, told, question, kind, claim=entry.get("claim", ""), given=given))
         notes += [""] * len(found)
         return [slide._replace(notes=slide.notes + said) for slide, said in zip(found, notes, strict=False)]
 
@@ -258,29 +308,34 @@ def cover(plan):
     about = f"{plan.title}. Guess first, then see where it looks."
     words = f"# {lead.rstrip('.')}\n\n<p class='about'>{about}</p><p id='about'></p>"
     when, foot, picture = minutes(plan.steps[0], plan), markdown(LICENCE), first_sentence(looks=False)
-    return Slide(f"attnlib · {plan.title}", words, picture, markdown(rest or lead), "", "title", when, foot)
+    notes = markdown("A click on the clock sets it to 0. Wrong guesses are welcome, say so.\n\n" + (rest or lead))
+    return Slide(f"attnlib · {plan.title}", words, picture, notes, "", "title", when, foot)
 
 
 def last_slide(chapters, plan, home):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     items = "".join(f"<li>{glyph(chapter.notebook.slug)}<span>{chapter.remember()}</span></li>" for chapter in chapters)
-    last, notes = plan.steps[-1], "" if home else markdown("Write on the board where the notebooks are.")
+    last, notes = (
+        plan.steps[-1],
+        "" if home else markdown("Write on the board where the notebooks are, or give it to the deck: `?at=`."),
+    )
     if more := plan.homework.partition("; where no ")[2]:
         notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
-    return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
+    notes = markdown("“Which of these lines would you have denied when we began?” Then their questions.") + notes
+    claim = "Attention compares, shares and mixes."
+    return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan), claim=claim)
 
 
 def at_home(plan, home):
     """Return what a listener can do next, and where: the plan's homework, and an address to copy."""
     own = f'<a href="{home}">your own sentence</a>' if home else f"your own sentence, in notebook {SERIES[0].number}"
     now = plan.homework.partition("; where no ")[0]
-    own += f" ({site})" if (site := home if home and "://" in home else public()) else ""
+    site = (home if home and "://" in home else public()) or ""
     speaks = find_notebook("it_speaks")
     return (
-        f"**At home:** see where SmolLM2, the model of the first slide, looks in {own}. Then {now}. A check "
-        f"names your mistake. The way on leads to {speaks.number} · {speaks.title}, where a language model speaks "
-        "through your own code."
+        f"**At home:** {own}. Then {now}.\n\n**The way on:** {speaks.number} · {speaks.title}, a language model "
+        f"through your own code. <span id='at'>{site}</span>"
     )
 
 
@@ -307,8 +362,37 @@ def slides(name, home=None):
             opened.add(step.number)
             row = join_opening(chapters[step.number].opening(before, answers), chapters[step.number].sign, *row)
             before = chapters[step.number]
-        found += [slide._replace(minutes=minutes(step, plan)) for slide in row]
-    return plan, [*found, last_slide(chapters.values(), plan, home)]
+        when, ends = minutes(step, plan), clock(row, step)
+        found += [slide._replace(minutes=f"{when}, this slide to {end}") for slide, end in zip(row, ends, strict=True)]
+    return plan, with_the_next([*found, last_slide(chapters.values(), plan, home)], plan)
+
+
+def left_out(found, plan):
+    """Return {slide: the one to go on to} of what a speaker leaves out who is late, in the order of the plan.
+
+    A notebook all of whose headings are left out goes with the slide that opens it.
+    """
+    late, spans = plans.bold(plan.lead.partition("If you are late,")[2]), {}
+    for heading in late:
+        at = [i for i, slide in enumerate(found) if slide.head.partition(" · ")[2] == heading]
+        number = found[at[0]].head[:2]
+        if {one for step in plan.steps if step.number == number for one in step.headings} <= set(late):
+            at = [i for i, slide in enumerate(found) if slide.head[:2] == number]
+        spans[at[0]] = at[-1] + 1
+    return spans
+
+
+def with_the_next(found, plan):
+    """Return slides whose notes end with the title of the next, and say what a speaker leaves out who is late."""
+    titles = [re.sub("</?(h1|h2|span).*?>", "", headline(slide)[0]) for slide in found] + [""]
+    told = {
+        first: f"<p><strong>Late?</strong> Leave this out. Go on to slide {behind + 1}: {titles[behind]}</p>"
+        for first, behind in left_out(found, plan).items()
+    }
+    return [
+        slide._replace(after=told.get(i, "") + f"<p><strong>Next.</strong> {title}</p>" * bool(title))
+        for i, (slide, title) in enumerate(zip(found, titles[1:], strict=True))
+    ]
 
 
 def deck(name, home=None):

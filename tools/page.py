@@ -47,14 +47,19 @@ def look(*fonts, at=None):
     return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8")
 
 
+def formula(body, display="inline"):
+    """Return MathML; infinity is no operator and has no room around it."""
+    return convert(body, display=display).replace("<mo>&#x0221E;</mo>", "<mi>&#x0221E;</mi>")
+
+
 class Renderer(IPythonRenderer):
     """Formulas become MathML: MathJax would be a script, and nbconvert takes it from a CDN."""
 
     def inline_math(self, body):
-        return convert(body)
+        return formula(body)
 
     def block_math(self, body):
-        return convert(body, display="block")
+        return formula(body, "block")
 
     latex_environment = block_math
 

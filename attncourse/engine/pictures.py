@@ -44,12 +44,12 @@ def table(rows, marked=None):
     width, lines = max(map(len, rows)), []
     for i, row in enumerate(rows):
         edge = LINE if i == marked else "transparent"
-        cells = [f'<td style="padding:3px 5px;text-align:left;border-left:3px solid {edge}">{row[0]}</td>']
+        cells = [f'<td style="padding:3px 4px;text-align:left;border-left:3px solid {edge}">{row[0]}</td>']
         for j, cell in enumerate(row[1:], 1):
             last = j == len(row) - 1 and width - j
             span, side = (f' colspan="{last}"', "left") if last and last > 1 else ("", "center")
             told = f'<span style="opacity:.5">{PALE}</span>' if cell is None else cell
-            cells.append(f'<td{span} style="padding:3px 5px;text-align:{side}">{told}</td>')
+            cells.append(f'<td{span} style="padding:3px 4px;text-align:{side}">{told}</td>')
         lines.append(f"{ROW}{''.join(cells)}</tr>")
     return f"{_TABLE.format('collapse')}<tbody>{''.join(lines)}</tbody></table>"
 
@@ -61,7 +61,7 @@ def beside(*pictures):
     )
 
 
-def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 6px;text-align:right;"):
+def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 4px;text-align:right;"):
     """Return a cell coloured by its value; NaN and infinities have a dashed border and no colour."""
     if np.isfinite(value):
         style += f"background:{veil(levels(value, *limits), tint)};"
@@ -73,7 +73,7 @@ def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 6px;text-
 def heatmap(array, rows, columns, *, limits=(0, 1), places=2, tint=KEY, texts=None):
     """Return a matrix as a map with its rows and columns named; `texts` stand in the cells in place of the numbers."""
     array = np.asarray(array, dtype=float)
-    head = "".join(f'<td style="padding:2px 6px;text-align:center">{words(str(c))}</td>' for c in columns)
+    head = "".join(f'<td style="padding:2px 4px;text-align:center">{words(str(c))}</td>' for c in columns)
     lines = [f"{ROW}<td></td>{head}</tr>"]
     for i, name in enumerate(rows):
         told = [f"{x:.{places}f}" if texts is None else words(str(texts[i][j])) for j, x in enumerate(array[i])]

@@ -189,7 +189,7 @@ def _heatmap(title, array, other, axes, limits):
     where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
     return (
         '<table style="border-collapse:separate;border-spacing:2px;color:currentColor;margin:6px 0">'
-        '<caption style="color:currentColor;text-align:left;white-space:nowrap">'
+        '<caption style="color:currentColor;text-align:left">'
         f"{title} {array.shape}{cut}{where}</caption>"
         f"<tbody>{cells}</tbody></table>"
     )

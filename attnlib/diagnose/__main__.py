@@ -34,8 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{given.target}: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
     print(diagnosis)
-    if {"wrong", "beware"} & {finding.verdict for finding in diagnosis}:
-        print("Bugs with such findings, each with its line: Cases by symptom, docs/book/symptoms.md")
+    if diagnosis.read_on:
+        print(diagnosis.read_on)
     return 0 if diagnosis.ok else 1
 
 

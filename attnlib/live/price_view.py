@@ -116,7 +116,7 @@ class _Picture:
         yield svg.text(LEFT, TOP + HIGH + 44, "bytes a token: fewer at the left", bold=True)
 
     def _marks(self):
-        """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate; the legend."""
+        """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate."""
         front = []
         for k in sorted(range(len(self.ways)), key=lambda k: (self.ways[k]["bytes"], self.ways[k][self.judge])):
             if not front or self.ways[k][self.judge] < self.ways[front[-1]][self.judge]:
@@ -128,11 +128,13 @@ class _Picture:
             near = [max(abs(x - a), abs(y - b)) for j, (a, b) in enumerate(self.at) if j != k]
             side = min(max(min(near), 5), 24)  # as large as the neighbours leave room
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
+
+    def _legend(self, chosen):
+        """Yield the mark and the name of each family, that of the chosen point in bold, as its line is."""
         for k, family in enumerate(self.families):
             x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
-            yield _mark(k, MARGIN + x + 7, y - 4) + svg.text(
-                MARGIN + x + 18, y, svg.shorten(family, self.page.wide // self.across // 8)
-            )
+            name = svg.shorten(family, self.page.wide // self.across // 8)
+            yield _mark(k, MARGIN + x + 7, y - 4) + svg.text(MARGIN + x + 18, y, name, bold=family == chosen)
 
     def _polyline(self, which, how):
         points = " ".join(f"{x},{y}" for x, y in sorted(self.at[k] for k in which))
@@ -140,7 +142,7 @@ class _Picture:
 
     def draw(self, point):
         way, (x, y), top, rows = self.ways[point], self.at[point], self.card, max(map(len, self.texts))
-        parts = [self.fixed]
+        parts = [self.fixed, *self._legend(way["family"])]
         for family in self.families:
             weak, thick = (1, 2.5) if family == way["family"] else (0.4, 1)
             how = f'stroke="currentColor" opacity="{weak}" stroke-width="{thick}"'

@@ -142,7 +142,7 @@ class LiveView(VBox):
     free : str
         What the readout says of a cell that holds NaN, "nan" by default.
     row_name : str
-        What the readout calls a row of the map.
+        What the readout calls a row of the map; "rule, share" says what a column is, too.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
     clicks : tuple of str, or None
@@ -308,7 +308,8 @@ class LiveView(VBox):
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
-        words = html.escape(f"{self.row_name} {names[0]}, key {names[1]}:", quote=False)
+        row, column = svg.charts.names_of(self.row_name)
+        words = html.escape(f"{row} {names[0]}, {column} {names[1]}:", quote=False)
         return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 
     def _ipython_display_(self, **kwargs):

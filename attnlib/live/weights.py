@@ -56,7 +56,7 @@ def weights_view(
         The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
         the text that stands for the static figure. The live picture shows them.
     row_name : str
-        What a row is, where it is no query.
+        What a row is, where it is no query; "rule, share" says what a column is, too.
     label : str, optional
         What the first slider moves, where its name says too little.
     **values : (int, int) or sequence

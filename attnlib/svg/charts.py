@@ -58,7 +58,7 @@ def heatmap(
     the words `dead`; with other words than `NO_KEY` such cells are free, not hatched, and the words stand in tooltips,
     too. A query `row` and a key `column` get a frame; with `bars` the weights of that query stand as bars below their
     columns, with `scale` the colour scale beside the map. The cells take `side` pixels at most. `row_name` says what a
-    row is, where it is no query.
+    row is, where it is no query; `names_of` takes it apart.
 
     >>> heatmap(np.eye(2), title="identity")[:14]
     '<svg role="img'
@@ -95,7 +95,7 @@ def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
         return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
-    labels = {"rows": queries, "columns": keys, "names": (row_name, "key")}
+    labels = {"rows": queries, "columns": keys, "names": names_of(row_name)}
     labels["hidden"] = "blocked" if dead == NO_KEY else dead
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
     return cells + "".join(_dead_rows(blocked, place, dead))
@@ -125,13 +125,25 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     return picture(*size, title, sentence, elements)
 
 
-def name_of_rows(row_name):
-    """Return the name of the vertical axis of a map.
+def names_of(row_name):
+    """Return what a row of a map is, and what a column is.
 
-    >>> name_of_rows("query"), name_of_rows("rule")
-    ('queries (rows)', 'rules (rows)')
+    >>> names_of("rule"), names_of("block, part in common")
+    (('rule', 'key'), ('block', 'part in common'))
     """
-    return "queries (rows)" if row_name == "query" else f"{row_name}s (rows)"
+    row, _, column = row_name.partition(", ")
+    return row, column or "key"
+
+
+def names_of_axes(row_name):
+    """Return the names of the vertical axis of a map and of the horizontal one.
+
+    >>> names_of_axes("query"), names_of_axes("block, part in common")
+    (('queries (rows)', 'keys (columns)'), ('blocks (rows)', 'part in common (columns)'))
+    """
+    row, column = names_of(row_name)
+    rows = "queries (rows)" if row == "query" else f"{row}s (rows)"
+    return rows, "keys (columns)" if column == "key" else f"{column} (columns)"
 
 
 def count_along(n, axis):
@@ -145,8 +157,8 @@ def count_along(n, axis):
 
 def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
-    n_q, n_k = weights.shape
-    sentences = [f"{count_along(n_q, name_of_rows(row_name))} by {count_along(n_k, 'keys (columns)')}."]
+    sentences = [" by ".join(map(count_along, weights.shape, names_of_axes(row_name))) + "."]
+    row_name, column_name = names_of(row_name)
     row_name = row_name.capitalize()
     rows = weights[:CELLS] if attn_mask is None else np.where(attn_mask[:CELLS], weights[:CELLS], -1)
     most = zip(np.isfinite(rows).all(-1).tolist(), rows.argmax(-1).tolist(), rows.max(-1).tolist(), strict=True)
@@ -156,7 +168,7 @@ def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
         elif weight <= 0:
             sentences.append(f"{row_name} {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
         else:
-            sentences.append(f"{row_name} {query}: most on key {keys[j]}, {weight:.4f}.")
+            sentences.append(f"{row_name} {query}: most on {column_name} {keys[j]}, {weight:.4f}.")
     return " ".join(sentences)
 
 
@@ -225,10 +237,11 @@ def _axis_labels(place, queries, keys, row_name="query"):
             elements.append(text(x + 4, below + 14, shorten(keys[j]), anchor="end", turn=-50))
         else:
             elements.append(text(x, below + 16, shorten(keys[j]), anchor="middle"))
-    name = "keys (columns)" if queries else "keys"  # bars have no rows
+    rows, columns = names_of_axes(row_name)
+    name = columns if queries else "keys"  # bars have no rows
     elements.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, name, KEY))
     if queries:
-        elements.append(tag(15, max(TOP + place.height / 2, 52), name_of_rows(row_name), QUERY, turn=-90))
+        elements.append(tag(15, max(TOP + place.height / 2, 52), rows, QUERY, turn=-90))
     return "".join(elements)
 
 

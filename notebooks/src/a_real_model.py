@@ -34,8 +34,8 @@ ax.yaxis.labelpad = 12  # a slide has larger letters
 print(f"they -> students: {they['weights'][they['tokens'].index('students')]:.2f}")
 
 # %% [markdown]
-# Nobody told this head what a pronoun is. Does *your* module compute the same numbers (sections 1 to 3)? What do other heads
-# do, and what happens when one is taken away (4 and 5)? And does the head understand the sentence (6)?
+# Nobody told this head what a pronoun is. Does *your* module compute the same numbers? What do other heads
+# do, and what happens when one is taken away? And does the head understand the sentence?
 
 # %% [markdown]
 # ## Before you start
@@ -102,7 +102,7 @@ measured = real_model.Measured(results, available=folder is not None)
 _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
-# In code a block has ten lines. The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The attention
+# The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The attention
 # is the class that you kept in notebook [[multi_head]], or ours.
 
 # %% tags=["nbval-ignore-output"]
@@ -613,8 +613,8 @@ verdict
 # %% [markdown]
 # ### See it · All 72 heads
 #
-# **Try.** The buttons *measured* choose what the first map shows, and a click on its cells the head of the second. Will the map of a
-# head of layer 6 look like one of the six above?
+# **Try.** In the first map a column is a layer, a row a head, and darker costs more. A click on a cell shows the map of its head, here
+# L6H12, which costs most. Which of the six maps above is like it, and what does *that* head cost?
 
 # %% jupyter={"source_hidden": true}
 tables = {
@@ -626,7 +626,7 @@ head_map.head_map(tables, weights, tokens, layer=6, head=12)
 # %% [markdown] tags=["predict"]
 # ### Nine tenths on [CLS]
 #
-# L6H12 costs most of all, 51.6, and its map looks like a paler L5H6. A map does not show how much a head matters.
+# L6H12 looks like a paler L5H6, and costs 51.6, the other 0.6. A map does not show how much a head matters.
 #
 # Nearly half of all heads put most of a word's weight on `[CLS]`, and L5H6 puts 0.89 of it there. We can take L5H6 away, or
 # forbid it to look at `[CLS]`. **Predict.** Which of the two moves the sentence vectors further?
@@ -709,7 +709,7 @@ for (above, below), (layer, head) in zip(axes.T, ((5, 6), (4, 2), (6, 12))):
 _ = axes[0, 0].invert_yaxis(), axes[0, 0].set_xlim(0, 1)
 
 # %% [markdown]
-# These are means over the words of the sentence. L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly
+# Means over the words of the sentence: L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly
 # more than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words. Over all twelve sentences:
 
 

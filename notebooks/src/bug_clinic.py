@@ -227,10 +227,55 @@ examine(healthy=healthy(), patient_A=patient_A)
 # `1e-07` is rounding; below $10^{-5}$ counts as 0. `row_sums` strikes for patient A because its last query may look
 # nowhere, so its weights are all 0. With a tolerance, a probe is a test for your own project: `assert future(module.eval()) < 1e-5`.
 #
-# Five zeros do not prove health; you will meet patients that pass. And a probe can strike where all is well: a module with
+# Five zeros do not prove health, as patient 1 will show. And a probe can strike where all is well: a module with
 # positions inside moves under `order`, and should.
 #
-# Can you look inside? Then find the first step that differs. `cured` gives a healthy module with a patient's weights, and
+# ### Three patients without a name
+#
+# Patients 1 to 3, `patients.patient(1)` and so on, have the weights of `healthy()` and the bug of one case. `sorted(CASES)` lists the
+# cases, and `CASES["case_01"].bug` says in a word what one has. Find out which, and prove it by a probe: a function of a module that
+# returns 0 for `healthy()` and for all other cases, and not 0 for the patient. A probe may say `if`, and may return 1.0 or 0.0.
+# `patients.struck` tells for which cases a probe strikes. `future` strikes for eight, so it shows that something is wrong, and
+# not what:
+
+# %% tags=["slide"] says="Find out which"
+print(*patients.struck(future))
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[name_bug_1]] · A first patient
+#
+# **Goal.** Find the case of patient 1, and prove it. *10 minutes, medium.*
+#
+# It passes the whole kit. Its makers used it on pairs of sentences, and it translated as if it had never seen the other one.
+# Does something *not* move that should? Then turn the probe round: 1.0 where nothing moves, else 0.0.
+
+# %%
+my_patient_1 = None  # a name from sorted(CASES)
+my_probe_1 = None  # a function of a module
+
+# %%
+verdict = patients.name_bug(1, my_patient_1, my_probe_1)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_probe_1(module):  # another context: 1.0 if that changes nothing
+#     one, other = torch.randn(2, 2, 7, 24)
+#     moved = (module(x.clone(), one)[0] - module(x.clone(), other)[0]).abs().max()
+#     return 1.0 if moved < 1e-5 else 0.0
+#
+# my_patient_1 = "case_34"  # patients.struck(my_probe_1) gives this name alone
+# print(sick_lines(my_patient_1))
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### The first step that differs
+#
+# Where you can look inside, `cured` gives a healthy module with a patient's weights, and
 # `compare` goes through the steps of both.
 
 
@@ -635,50 +680,9 @@ print(len(report), "probes, of them wrong:", report.wrong)
 # the line, see the test pass, and keep the test. *Beware* can be right: then say so, `blocked=True` for instance, and
 # `diagnose` holds you to it.
 #
-# ### Three patients without a name
+# ### Patients 2 and 3
 #
-# Patients 1 to 3, `patients.patient(1)` and so on, have the weights of `healthy()`. `sorted(CASES)` lists the cases of
-# the clinic, and `CASES["case_01"].bug` says in a word what one has; each patient has the bug of one of them. Find out which, and prove it by a probe: a function of a module that
-# returns 0 for `healthy()` and for all other cases, and not 0 for the patient. A probe may say `if`, and may return 1.0 or 0.0.
-# `patients.struck` tells for which cases a probe strikes. `future` strikes for eight, so it shows that something is wrong, and
-# not what:
-
-# %% tags=["slide"] says="Find out which"
-print(*patients.struck(future))
-
-# %% [markdown]
 # `diagnose` is allowed, and finds where a bug shows: patients 2 and 3 get the same report.
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[name_bug_1]] · A first patient
-#
-# **Goal.** Find the case of patient 1, and prove it. *10 minutes, medium.*
-#
-# It passes the whole kit. Its makers used it on pairs of sentences, and it translated as if it had never seen the other one.
-# Does something *not* move that should? Then turn the probe round: 1.0 where nothing moves, else 0.0.
-
-# %%
-my_patient_1 = None  # a name from sorted(CASES)
-my_probe_1 = None  # a function of a module
-
-# %%
-verdict = patients.name_bug(1, my_patient_1, my_probe_1)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_probe_1(module):  # another context: 1.0 if that changes nothing
-#     one, other = torch.randn(2, 2, 7, 24)
-#     moved = (module(x.clone(), one)[0] - module(x.clone(), other)[0]).abs().max()
-#     return 1.0 if moved < 1e-5 else 0.0
-#
-# my_patient_1 = "case_34"  # patients.struck(my_probe_1) gives this name alone
-# print(sick_lines(my_patient_1))
-# ```
-#
-# </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[name_bug_2]] · Behind a mask

@@ -372,9 +372,8 @@ plot.table(
 # %% [markdown]
 # One more key brings the loss from 6.90 to 4.22. Is it a place for weight, as [Xiao et al. 2023](../REFERENCES.md#xiao-2023)
 # say, or does its value count? *Silent* keeps its score and sets its value to 0 where the window has passed it: about half of the gain is
-# the place, and half comes with the value. (On six other texts the place is 28 to 86 %: *Appendix* has
-# two.) The
-# second token in its place, or one more near one, brings 0.4 at most here, three more first ones next to nothing.
+# the place, and half comes with the value. On six other texts the place is 28 to 86 % (*Appendix* has two). The second token in its
+# place, or one more near one, brings 0.4 at most here, three more first ones next to nothing.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[kept_keys]] · Keep the first

@@ -24,8 +24,8 @@ np.set_printoptions(precision=4, suppress=True)
 # %% [markdown]
 # Here are 8 tokens behind a causal mask. Queries and keys are whole numbers and $\sqrt{d_k} = 2$, so you can check every score. The
 # framed tile is being computed. Dashed tiles are done and forgotten. Hatched cells are forbidden, and a tile that holds nothing else
-# is skipped. In the first picture the sums of one query **shrink** and those of another stay. Which number decides? Move on tile by
-# tile, and click the other row.
+# is skipped. In the first picture the sums of one query **shrink** and those of another stay. Which number decides? Move on, and
+# click the other row.
 
 # %%
 rng = np.random.default_rng(351)
@@ -39,7 +39,7 @@ view
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[it_speaks]])* Many heads of the language model put much weight on the first token of a text. What is one reason?
+# **1.** *(notebook [[it_speaks]])* Many heads put much weight on the first token of a text. What is one reason?
 #
 # - **a** a row with no fitting key would be NaN
 # - **b** each row sums to 1, so weight that no word should get must go somewhere
@@ -63,9 +63,9 @@ predict.before_long_texts(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · Three things for a query
 #
-# An output is a sum of $e^s v$ divided by a sum of $e^s$. Both sums can grow key by key, so no row of weights is needed. But $e^s$
-# overflows above a score of about 709. The softmax of notebook [[vectorized]] subtracted the row's largest score first, and here we do not know
-# it yet. So every query carries three things:
+# An output is a sum of $e^s v$ divided by a sum of $e^s$. Both sums can grow key by key, so no row of weights is needed. But
+# $e^s$ overflows above a score of about 709. The softmax of notebook [[vectorized]] subtracted the row's largest score first, and
+# here we do not know it yet. So every query carries three things:
 #
 # - $m$, the largest score so far,
 # - $z$, the sum of $e^{s - m}$ so far,
@@ -73,7 +73,7 @@ predict.before_long_texts(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # When a new key raises the maximum from $m$ to $m'$, the old sums were measured against the wrong maximum. One factor,
 # $e^{m - m'}$, corrects both ([Milakov and Gimelshein 2018](../REFERENCES.md#milakov-2018)). We try it on *she* of *Anna saw Ben;
-# she*, with the keys from last to first, because then the maximum rises on the way:
+# she*, from the last key to the first, so that the maximum rises:
 
 # %%
 Q, K, V = SENTENCE.project()  # (4, 3), (4, 3), (4, 2)
@@ -115,12 +115,48 @@ print(f"{'output not rescaled, keys forwards':34}", forwards)
 # Measured against itself, every key weighs $e^0 = 1$, and the output is the plain mean. The last line is right by luck: read
 # forwards, *Anna* comes first, and the maximum never rises. So test such code with scores that rise.
 
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[online_softmax]] · Tile by tile
+#
+# **Goal.** Write the step of one tile, for several queries at once. *12 minutes, medium.*
+#
+# `my_online(tiles)`: `for s, v in tiles` hands out scores $(n_q, size)$ and values $(size, d_v)$, always of the same queries. Return
+# $(n_q, d_v)$, what softmax of all scores times all values gives. There is memory for one tile: you go through them once, and zeros
+# are written over the last one when the next comes. Scores may be near 1000 or -1000; a blocked key has the score $-\infty$, and a row
+# may begin with some. A row that attends to nothing gets 0.
+
+
+# %%
+def my_online(tiles):
+    return ...  # your code
+
+
+# %%
+verdict = check.online_softmax(my_online)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_online(tiles):
+#     m, z, o = -np.inf, 0.0, 0.0
+#     for s, v in tiles:  # (n_q, size), (size, d_v)
+#         new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (n_q, 1)
+#         safe = np.where(new > -np.inf, new, 0.0)  # a row without a key so far
+#         factor, e = np.exp(m - safe), np.exp(s - safe)
+#         z = factor * z + e.sum(axis=-1, keepdims=True)
+#         m, o = new, factor * o + e @ v
+#     return o / np.where(z > 0, z, 1.0)
+# ```
+#
+# </details>
+
 # %% [markdown]
 # ## 2 · Tiles of queries and keys
 #
 # Blocks of keys alone are not enough: with all queries at once, a block of scores still grows with the text. So queries are cut,
-# too. One loop goes over tiles of queries, and inside it another over tiles of keys. Behind a causal mask the inner loop ends at
-# the diagonal.
+# too. Inside a loop over tiles of queries goes one over tiles of keys, which a causal mask ends at the diagonal.
 
 
 # %%
@@ -152,9 +188,9 @@ for size in (1, 2, 4, 8):
     print(f"tiles of {size}: differs by {off:.10f}")
 
 # %% [markdown] tags=["predict"]
-# Nothing is approximated. What changes is where the numbers are. A processor computes in a small fast memory, and texts lie in a
-# large slow one. Tiles load queries once, and keys and values once for each tile of queries. With the map, scores and weights also
-# go to slow memory and back. **Predict.** Take tiles of 4 in place of 2. How many numbers are moved?
+# Nothing is approximated. A processor computes in a small fast memory, and texts lie in a large slow one. Tiles load queries
+# once, and keys and values once for each tile of queries. With the map, scores and weights also go to slow memory and back.
+# **Predict.** Take tiles of 4 in place of 2. How many numbers are moved?
 #
 # - **a** as many: all keys and values are needed anyway
 # - **b** fewer
@@ -186,7 +222,7 @@ plot.table(["8 tokens", "numbers held", "numbers moved"], rows)
 predict.tile_size(guess_tile_size)
 
 # %% [markdown]
-# Small tiles hold little and move much. So a kernel takes the largest tile that fits into fast memory. For 8192 tokens and
+# Small tiles hold little and move much, so a kernel takes the largest that fits into fast memory. For 8192 tokens and
 # $d_k = d_v = 64$ in tiles of 128:
 
 # %%
@@ -202,7 +238,7 @@ print(f"moved without a mask: {unmasked:,}   {all_moved / unmasked:.1f} times")
 # %% [markdown]
 # A tile holds 49,408 numbers at any length. About half of the factor 7.7 comes from the skipped tiles. Moving less makes tiles
 # faster, too, where a processor waits for memory ([Dao et al. 2022](../REFERENCES.md#dao-2022)); in NumPy only the skipping does
-# (*Appendix*). The memory can be measured anywhere. By what does each column grow if $n$ doubles?
+# (*Appendix*). By what does each column grow if $n$ doubles?
 
 
 # %% tags=["nbval-ignore-output"]
@@ -226,9 +262,9 @@ for n in (512, 1024, 2048):
 # %% [markdown]
 # ## 3 · Parts that are merged
 #
-# Let worker A read the first four keys and worker B the last four. Each returns an output that is already divided. One more number
-# for each query tells how much each worker found: the **logsumexp** $L = m + \ln z$, which is the logarithm of the sum of all
-# $e^s$. The merged output is a softmax over the two $L$:
+# Worker A reads four keys, worker B the other four. Each returns a divided output. One more number for each query tells
+# how much a worker found: the **logsumexp** $L = m + \ln z$, the logarithm of the sum of all $e^s$. The merged output is a
+# softmax over the two $L$:
 
 
 # %%
@@ -259,10 +295,10 @@ mean = np.abs((o_a + o_b) / 2 - plain).max()
 print(f"the mean of the two outputs:      differs by {mean:.4f}")
 
 # %% [markdown]
-# So any number of workers may read the keys, in any order. A long cache is split so over processors. A **sink** (notebook [[todays_head]]) fits in, too: it is a worker whose $L$
-# is the sink's score and whose output is 0.
+# So any number of workers may read the keys, in any order. A long cache is split so over processors. A **sink** (notebook
+# [[todays_head]]) fits in, too: it is a worker whose $L$ is the sink's score and whose output is 0.
 #
-# That holds on paper. A computer rounds each sum, and in 16 bits the order shows:
+# A computer rounds each sum, though, and in 16 bits the order shows:
 
 # %%
 numbers = np.random.default_rng(0).normal(size=4096).astype(np.float16)
@@ -274,15 +310,44 @@ for name, ordered in (("forwards", numbers), ("backwards", numbers[::-1])):
 print(f"exact     {numbers.sum(dtype=np.float64):7.2f}")
 
 # %% [markdown]
-# A library may add in another order when a row comes alone, in a batch, or split over workers. So the same row need not give the same
-# bits. Compare outputs with a tolerance.
+# A library may add in another order when a row comes alone, in a batch, or split over workers. So compare outputs with a tolerance.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[merge]] · Merge
+#
+# **Goal.** Merge what several workers found. *6 minutes, medium.*
+#
+# `my_merge(outputs, lse, lengths)`: of $w$ workers, `outputs` is $(w, n_q, d_v)$, `lse` is $(w, n_q)$, the logsumexp $L$ of each
+# query, and `lengths` is $(w,)$, how many keys each worker had. Return $(n_q, d_v)$, what attention over all keys gives. You do not
+# need all three. $L$ may be near 1000. A worker without a key for a query has $L = -\infty$ and the output 0 there. A query for
+# which nobody has a key gets 0.
+
+
+# %%
+def my_merge(outputs, lse, lengths):
+    return ...  # your code
+
+
+# %%
+verdict = check.merge(my_merge)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_merge(outputs, lse, lengths):
+#     shares = al.softmax(lse, axis=0)  # (w, n_q); 0 where every L is -inf
+#     return (shares[..., None] * outputs).sum(axis=0)
+# ```
+#
+# </details>
 
 # %% [markdown]
 # ## 4 · Back through the tiles
 #
-# The gradient needs the weights $A$ again, and they were forgotten. But $L$ was kept, one number for each query. A weight is
-# $e^{s - L}$, so the backward pass computes a tile of scores once more, and its weights follow without any search for a maximum.
-# With $g$ for the gradient of the loss:
+# The gradient needs the weights $A$ again, and they were forgotten. But $L$ was kept, and a weight is $e^{s - L}$. So the
+# backward pass computes a tile of scores once more, and searches no maximum. With $g$ for the gradient of the loss:
 #
 # - $g_V = A^T g_O$ and $g_A = g_O V^T$, since the output is $AV$;
 # - $g_S = A (g_A - D)$, where $D$ of a query is $g_O$ dot its output: this is the derivative of a softmax;
@@ -305,8 +370,7 @@ def backward(q, k, v, o, L, g_o, size):
 
 
 # %% [markdown]
-# The loss is a random weighted sum of the outputs. To check the gradient, we nudge every number of a query, key and value and
-# watch the loss of plain attention:
+# The loss is a random weighted sum of the outputs. We nudge every number and watch the loss of plain attention:
 
 # %%
 q, k, v = np.random.default_rng(1).normal(size=(3, 7, 4))  # 7 tokens in tiles of 3
@@ -374,6 +438,17 @@ predict.crowd(guess_crowd)
 # %% [markdown]
 # The score $s$ of a random key has mean 0 and variance 1, and the mean of $e^s$ is $e^{1/2} = 1.65$. So $n$ random keys weigh
 # $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last column.
+#
+# Some models multiply queries by a factor that grows with their position ([Llama 4](../REFERENCES.md#heads-of-models)). With
+# $\ln n / \ln 64$:
+
+# %%
+for d_k in (16, 64, 256):
+    kept = [needle(d_k, n, np.log(n) / np.log(64)).mean() for n in SIZES]
+    print(f"d_k = {d_k:3}: needle {kept[0]:.2f}, {kept[1]:.2f}, {kept[2]:.2f}")
+
+# %% [markdown]
+# At $d_k = 64$ the needle stays; at 16 it still fades.
 
 # %% [markdown]
 # ## 6 · Reading fewer keys
@@ -411,14 +486,18 @@ def needles_found(d_k):
 
 
 labels = {"queries": ["8 keys", "16 keys", "64 keys"], "keys": list(ALIKE)}
-labels |= {"row_name": "block", "label": "features d_k", "still": (16, 64)}
+labels |= {
+    "row_name": "block, part in common",
+    "label": "features d_k",
+    "still": (16, 64),
+}
 live.weights_view(needles_found, d_k=[8, 16, 32, 64, 128, 256], **labels)
 
 # %% [markdown]
 # Unlike keys blur each other: in its block's mean a needle leads by $\sqrt{d_k / size}$ times the spread of the others
 # ([FlashMoBA](../REFERENCES.md#flash-moba)), so blocks of double length need double $d_k$. Keys that are alike point there
-# together, and here the query holds what they share. Asked with the needle's own part alone, at $d_k = 64$ in blocks of 16 fewer
-# are found: about 0.8, 0.4 if a quarter is shared, and 0.25 if half is.
+# together, and here the query holds what they share. Asked with the needle's own part alone, at $d_k = 64$ in blocks of 16, about
+# 0.8, 0.4 and 0.25 are found.
 #
 # Now the model of notebook [[it_speaks]] reads 32 keys of up to 208. *Recall* is the share of a head's 32 best keys among them, *weight*
 # what they had of all weight. Then 40 tokens are read, 120 of *Alice*, and the 40 once more: what does this **second copy** cost?
@@ -464,81 +543,10 @@ judged("4 blocks of 8", *(f"blocks, {name}" for name in cares))
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# This model learned to read all keys; one that is trained with blocks may read them better. Here four blocks find 20 % of the codes
-# that notebook [[less_to_keep]] asks for, and single keys 85 % (*Appendix*). Three heads that choose together are asked for 29 keys,
-# apart for 41. A mean of few keys is noisier: where random keys choose 3 of 25 blocks, the own one is among them in a third of the
-# cases with one key in it, and in 0.12, as by chance, with eight. Means that hold later keys, too, score about the same: only the poke of notebook [[masks]] sees them.
-#
-# </details>
-
-# %% [markdown]
-# ## Exercises
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[online_softmax]] · Tile by tile
-#
-# **Goal.** Write the step of one tile, for several queries at once. *12 minutes, medium.*
-#
-# `my_online(tiles)`: `for s, v in tiles` hands out scores $(n_q, size)$ and values $(size, d_v)$, always of the same queries. Return
-# $(n_q, d_v)$, what softmax of all scores times all values gives. As on a GPU, there is memory for one tile: you go through them
-# once, and when the next tile comes, zeros are written over the last one. Scores may be near 1000 or near -1000. A blocked key has
-# the score $-\infty$. A row may begin with blocked keys, and a row may attend to nothing: its output is 0.
-
-
-# %%
-def my_online(tiles):
-    return ...  # your code
-
-
-# %%
-verdict = check.online_softmax(my_online)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_online(tiles):
-#     m, z, o = -np.inf, 0.0, 0.0
-#     for s, v in tiles:  # (n_q, size), (size, d_v)
-#         new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (n_q, 1)
-#         safe = np.where(new > -np.inf, new, 0.0)  # a row without a key so far
-#         factor, e = np.exp(m - safe), np.exp(s - safe)
-#         z = factor * z + e.sum(axis=-1, keepdims=True)
-#         m, o = new, factor * o + e @ v
-#     return o / np.where(z > 0, z, 1.0)
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[merge]] · Merge
-#
-# **Goal.** Put together what several workers found. *6 minutes, medium.*
-#
-# `my_merge(outputs, lse, lengths)`: of $w$ workers, `outputs` is $(w, n_q, d_v)$, `lse` is $(w, n_q)$, the logsumexp $L$ of each
-# query, and `lengths` is $(w,)$, how many keys each worker had. Return $(n_q, d_v)$, what attention over all keys gives. You do not
-# need all three. $L$ may be near 1000. A worker without a key for a query has $L = -\infty$ and the output 0 there. A query for
-# which nobody has a key gets 0.
-
-
-# %%
-def my_merge(outputs, lse, lengths):
-    return ...  # your code
-
-
-# %%
-verdict = check.merge(my_merge)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_merge(outputs, lse, lengths):
-#     shares = al.softmax(lse, axis=0)  # (w, n_q); 0 where every L is -inf
-#     return (shares[..., None] * outputs).sum(axis=0)
-# ```
+# This model learned to read all keys; one that is trained with blocks may read them better. Four blocks find 20 % of the
+# codes that notebook [[less_to_keep]] asks for, and single keys 85 % (*Appendix*). A mean of few keys is noisier: even of random
+# keys the own block is chosen more often while few are in it. Means that hold later keys, too, score about the same: only the
+# poke of notebook [[masks]] sees them.
 #
 # </details>
 
@@ -604,14 +612,17 @@ if speaker:
     again = {"prose": smollm.found_again(other)}
 print(f"Alice {on_alice:.2f}, second copy of prose {again['prose']:.2f}")
 
+# %% [markdown]
+# ## 7 · Speak through tiles
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[tiled]] · Attention in tiles
 #
-# **Goal.** Write the whole of it, for any mask. A language model will speak through it. *15 minutes, hard.*
+# **Goal.** Write the whole of it, for any mask. *15 minutes, hard.*
 #
 # `my_tiled(query, key, value, attn_mask=None, block=64)`: what `al.scaled_dot_product_attention` returns, $(..., n_q, d_v)$, in tiles
 # of `block` queries by `block` keys. Axes in front, such as heads, are computed together. `attn_mask` is None or boolean
-# $(n_q, n_k)$, True = may attend. A query that may attend to no key gets 0. The check also looks at your memory: beside the output
+# $(n_q, n_k)$, True = may attend. A query that may attend to no key gets 0. The check looks at memory, too: beside the output
 # only what belongs to a tile of queries may exist.
 
 
@@ -654,8 +665,8 @@ mine.keep(my_tiled)
 # %% [markdown]
 # ### Through your tiles
 #
-# The model of notebook [[it_speaks]] speaks through them, in tiles of 8 queries by 8 keys. Until you have kept yours, ours stand in, and
-# without the model you read what it wrote:
+# The model of notebook [[it_speaks]] speaks through them, in tiles of 8 by 8. Ours stand in until you have kept yours, and without the
+# model you read what it wrote:
 
 # %% tags=["nbval-ignore-output"]
 tiled = mine.load("tiled")
@@ -701,7 +712,7 @@ for name in (*three, *two, *(f"blocks, {name}" for name in cares)):
 plot.table(names, rows)
 
 # %% [markdown]
-# How many times as fast tiles of 128 are at 2,048 tokens. The thrifty map writes each step over the last.
+# How many times as fast tiles of 128 are at 2,048 tokens; the thrifty map writes each step over the last.
 
 
 # %%

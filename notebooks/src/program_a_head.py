@@ -152,8 +152,8 @@ two_numbers
 # Run the cell, and a picture shows what is *wanted*, a map or what each ship receives. As soon as one of your numbers is not 0,
 # *yours* stands beside it: what your head does. In a running notebook you may type another convoy, and *times* multiplies your
 # scores, for looking only. Then run the check, which tries your head on convoys that you have not seen. Unless a puzzle says
-# otherwise, each weight must be right to 0.01. Any matrices that do it are right. The solution is folded below. Where the text
-# goes on with *your* head, it takes that of the solution until yours passes.
+# otherwise, each weight must be right to 0.01. Any matrices that do it are right. A solution is folded under each check. Where the
+# text uses *your* head, it takes the solution's until yours passes.
 
 
 # %% jupyter={"source_hidden": true}
@@ -259,7 +259,7 @@ softer
 # must use larger numbers.
 
 # %% [markdown]
-# ## Exercises
+# ## Eight more puzzles of part A
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[your_own_flag]] · Your own flag
@@ -349,7 +349,7 @@ verdict
 # Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. A
 # row is a feature of the ship that asks, a column one of the ship that is found. A ship has a flag, a place
 # and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
-# **Predict.** Which cells of it are large in your last head? And which cells change if all queries and keys are rotated alike?
+# **Predict.** Which cells are large in the head of [[who_wants_whom]]? And which change if all queries and keys are rotated alike?
 
 # %%
 W_Q, W_K = solved(check.who_wants_whom, my_wishes)
@@ -362,7 +362,7 @@ who_wants_whom(W_Q, W_K)
 
 # %% [markdown]
 # Any two matrices with this product, and the same $d_k$, give the same weights. `who_wants_whom(*my_c())` draws the table of
-# your next puzzle.
+# exercise [[where_is_c]].
 #
 # *To* found Mary, *she* found Anna, and here an A finds a B. In notebook [[by_hand]] row *pronoun* of $W_Q$
 # is [3, 0, 0] and row *name* of $W_K$ is [1, 0, 0], so the cell (*pronoun*, *name*) is 3: `W_Q[A, 0] = 20; W_K[B, 0] = 1` again.
@@ -771,7 +771,7 @@ verdict
 # %% [markdown]
 # ### Room to write
 #
-# In the next exercise one layer writes what another one reads. So $x$ gets five more columns, which are empty:
+# In exercise [[what_came_next]] one layer writes what another one reads. So $x$ gets five more columns, which are empty:
 
 # %%
 from attncourse.convoy import NOTE
@@ -841,7 +841,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ### A note passed on
 #
-# Here is the solution at work for the last ship of `*ABCA`, or your layers, if they pass. Lines are as wide as weights.
+# Your layers at work for the last ship of `*ABCA`, or those of the solution until yours pass. Lines are as wide as weights.
 # **Predict.** Which ship has noted an A?
 
 # %% jupyter={"source_hidden": true}
@@ -853,7 +853,7 @@ _ = note_passed_on("*ABCA", [layer.weights for layer in passed_on.maps.values()]
 # %% [markdown]
 # ### They write on
 #
-# What they give the last ship is a guess at the next flag. So two such layers can write: a ship with that flag joins the convoy,
+# What the two layers give the last ship is a guess at the next flag. So they can write: a ship with that flag joins the convoy,
 # and the layers read again.
 
 

@@ -298,6 +298,28 @@ window.ask = {
     });
     return [...wide.map((box) => [box.className, box.scrollWidth, box.textContent.slice(0, 40)]), ...[...small, ...names, ...indices].map((one) => one.textContent)];
   },
+  // Numbers in the cells of maps whose contrast is below 4.5; and the colours of the cells and bars of weights.
+  dim: () => {
+    const rgb = (one) => getComputedStyle(one).fill.match(/[\d.]+/g).map(Number);
+    const light = (colour) => {
+      const [r, g, b] = colour.map((x) => x / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+    };
+    return [...document.querySelectorAll(".attnlib-live g[pointer-events=none][text-anchor=middle]")].flatMap((numbers) => {
+      const [ground, ...cells] = numbers.parentElement.querySelectorAll("g[shape-rendering] > rect");
+      const boxes = cells.map((cell) => [cell, cell.getBoundingClientRect()]);
+      return [...numbers.querySelectorAll("text")].filter((text) => {
+        const { left, right, top, bottom } = text.getBoundingClientRect(), [x, y] = [(left + right) / 2, (top + bottom) / 2];
+        const cell = boxes.find(([, box]) => box.left <= x && x < box.right && box.top <= y && y < box.bottom)?.[0];
+        if (!cell) return false;
+        const share = +getComputedStyle(cell).opacity, over = rgb(cell);
+        const pair = [light(rgb(text)), light(rgb(ground).map((g, i) => share * over[i] + (1 - share) * g))];
+        return Math.max(...pair) / Math.min(...pair) < 4.45; // opacities have two decimals
+      });
+    }).map((text) => text.textContent);
+  },
+  oranges: () => [".attnlib-live g[shape-rendering]:has(> rect > title)", ".attnlib-live rect[fill='#D55E00']"].map((which) =>
+    [...new Set([...document.querySelectorAll(which)].map((one) => getComputedStyle(one).fill))]),
   // Folds that stand below each other with nothing between them.
   foldsInARow: () => document.querySelectorAll("main .fold + .fold").length,
   // Where the sliders of a view are while the last of its picture is seen.

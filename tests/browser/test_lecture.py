@@ -77,12 +77,14 @@ def test_the_views_are_alive(new_page, built, name):
 def test_the_answer_comes_with_two_clicks(new_page, built):
     page = new_page()
     opened(page, built("45"))
-    slide = page.locator("section:has(.question)", has_text="The scores of she are 5, 0, 3, 2.")
+    slide = page.locator("section:has(.vote)", has_text="The scores of she are 5, 0, 3, 2.")
     page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
-    picture, says, right = (slide.locator(name) for name in (".picture", ".says", "li.custom.visible"))
-    assert not picture.is_visible() and not says.is_visible() and right.count() == 0
+    weight, score = slide.get_by_text("0.8390"), slide.locator("td", has_text=re.compile("^5$"))
+    says, right = (slide.locator(name) for name in (".says", "li.custom.visible"))
+    assert score.is_visible()  # what is asked stands there
+    assert not weight.is_visible() and not says.is_visible() and right.count() == 0
     page.keyboard.press("ArrowRight")
-    picture.wait_for()
+    weight.wait_for()
     assert not says.is_visible() and right.count() == 0
     page.keyboard.press("ArrowRight")
     says.wait_for()
@@ -175,8 +177,11 @@ def test_the_address_fills_the_cover_and_lists_slides(new_page, built):
     opened(page, built("45"))
     heads = page.locator("section footer").all_inner_texts()
     assert page.locator("#about").inner_text() == ""
-    opened(page, built("45") + "?name=Ada Example&course=ML %26 more&date=3 May&slides=1-3,6,5,21-")
+    opened(
+        page, built("45") + "?name=Ada Example&course=ML %26 more&date=3 May&at=example.org/course&slides=1-3,6,5,21-"
+    )
     assert page.locator("#about").inner_text() == "Ada Example · ML & more · 3 May"
+    assert page.locator("section .home ~ p").last.text_content().endswith("code. example.org/course")
     assert page.locator("section footer").all_inner_texts() == [*heads[:3], heads[5], heads[4], *heads[20:]]
     opened(page, built("45") + "?slides=none")
     assert page.locator("section footer").all_inner_texts() == heads
@@ -226,7 +231,11 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
-    assert f"Coming from {find_notebook('start_here').number}" in notes.inner_text()
+    told = notes.inner_text()
+    assert f"Coming from {find_notebook('start_here').number}" in told and "this slide to 0:05:40" in told
+    assert "Next. What does bank become beside money?" in told
+    frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
+    assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them
 
 
 @pytest.mark.parametrize("name", ["45", "90"])

@@ -10,6 +10,7 @@ from front_end import ends_of, prepared, serious, slider_of
 
 from attncourse.catalogue import EXERCISES, PREDICTIONS, RECALLS
 from attncourse.engine.exercise import Number
+from attnlib.colours import rgb, token
 from attnlib.live import frames
 from tools import reading, slides
 from tools.licence import LICENCE_LINK
@@ -179,6 +180,25 @@ def test_on_a_phone_sliders_stay_in_sight_names_are_whole_and_no_word_speaks_of_
     assert found["scaling"][1].nth(1).bounding_box()["height"] <= 844
     names = {name for name in found["multi_head"][1].first.evaluate("ask.seen") if "gave a" in name}
     assert names == {"John gave a drink to", "Mary gave a drink to"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("slug", ["scaling", "multi_head"])
+def test_numbers_in_cells_can_be_read_at_every_stop_and_weights_have_one_orange(new_page, tmp_path, slug, scheme):
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(1366, 768))
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
+    weight = "rgb({}, {}, {})".format(*rgb(token("weight", scheme == "dark")))
+    cells, bars = page.evaluate("ask.oranges()")
+    assert weight in cells and bars == [weight]
+    for slider in page.locator("[data-attnlib] input[type=range]").all():
+        for stop in range(int(slider.get_attribute("max")) + 1):
+            slider.evaluate("(one, k) => { one.value = k; one.dispatchEvent(new Event('input')); }", stop)
+            assert page.evaluate("ask.dim()") == []
 
 
 def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_path):
