@@ -50,7 +50,7 @@ test: check  ## All of it: make check, then what takes longer: every notebook by
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.one_run -m slow --nbval tests notebooks --ignore tests/browser
 
 test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and the two notebooks with theirs
-	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py tests/test_less_to_keep.py tests/test_ribbons.py \
+	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run -m "skipif or slow" --nbval tests/test_real_model.py tests/test_smollm*.py tests/test_less_to_keep.py tests/test_ribbons.py \
 		notebooks/??_a_real_model.ipynb notebooks/??_it_speaks.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it

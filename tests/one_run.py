@@ -181,7 +181,10 @@ class NotCompared(IPyNbCell):
         options = RUN | {"check_exception": item.options["check_exception"]}
         cell = new_code_cell(code)
         name = f"{item.name}, {what}"
-        return cls.from_parent(item.parent, name=name, cell_num=item.cell_num, cell=cell, options=options)
+        made = cls.from_parent(item.parent, name=name, cell_num=item.cell_num, cell=cell, options=options)
+        if cls is not Solved:
+            made.add_marker("repeats")
+        return made
 
 
 class SecondTime(NotCompared):

@@ -5,6 +5,7 @@ import re
 import struct
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ REFERENCE = real_model.stored("minilm_reference")
 RESULTS = real_model.stored("minilm_results")
 NEEDS = "the model is not installed: make real-model"
 needs_model = pytest.mark.skipif(bool(real_model.missing()), reason=NEEDS)
+needs_safetensors = pytest.mark.skipif(find_spec("safetensors") is None, reason=NEEDS)
 SMALL = real_model.WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "play", "##ing", "!", ",", "é"])
 
 
@@ -102,9 +104,9 @@ def safetensors_file(path, cut=0):
     return path
 
 
+@needs_safetensors
 @pytest.mark.parametrize("damage", ["truncated", "header", "empty", "text"])
 def test_a_damaged_file_of_another_model_is_named(tmp_path, damage):
-    pytest.importorskip("safetensors", reason=NEEDS)
     path = safetensors_file(tmp_path / "model.safetensors", cut=8 if damage == "truncated" else 0)
     if damage != "truncated":
         path.write_bytes({"header": b"\xff" * 40, "empty": b"", "text": b"version https://git-lfs" * 3}[damage])
@@ -112,8 +114,8 @@ def test_a_damaged_file_of_another_model_is_named(tmp_path, damage):
         real_model.load_weights(path, sha256=None)
 
 
+@needs_safetensors
 def test_a_whole_file_of_another_model_is_read(tmp_path):
-    pytest.importorskip("safetensors", reason=NEEDS)
     weights = real_model.load_weights(safetensors_file(tmp_path / "w.safetensors"), sha256=None)
     assert weights["w"].tolist() == [0, 1, 2, 3]
 
