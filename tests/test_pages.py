@@ -308,7 +308,7 @@ def test_folded_code_behind_folded_code_is_one_fold():
         return nbformat.v4.new_code_cell(source, metadata=around, **more)
 
     def joined(*cells):
-        return [one.source for one in reading.one_fold(cells)]
+        return [one.source for one in reading.join_folds(cells)]
 
     shows = {"outputs": [nbformat.v4.new_output("stream", text="1")]}
     text = nbformat.v4.new_markdown_cell("text", metadata={"around": ["", ""]})

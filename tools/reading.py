@@ -34,10 +34,10 @@ def write(notebooks, folder):
     for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
-        cells = list(one_fold(cards(asked.answer_by_clicks(cells))))
+        cells = list(join_folds(cards(asked.answer_by_clicks(cells))))
         revive(cells)
         contents = [found for cell in cells for found in show(cell)]
-        told = {"before": before, "this": this, "after": after, "cells": joined(cells), "contents": contents}
+        told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents}
         (folder / f"{this['name']}.html").write_text(page.render(**told, **around), "utf-8")
 
 
@@ -80,7 +80,7 @@ def cards(cells):
         inside.metadata["around"][1] += "</section>"
 
 
-def one_fold(cells):
+def join_folds(cells):
     """Yield the cells; folded code that shows nothing stands in the fold of the folded code behind it."""
     before = None
     for cell in cells:
@@ -116,19 +116,6 @@ def show(cell):
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
-def joined(cells):
-    """Return the cells; folded code with nothing below it stands in one fold with the folded code that follows."""
-    kept = []
-    for cell in cells:
-        last = kept[-1] if kept else None
-        alone = last is not None and cell.get("folded") and last.get("folded") and last.code and not last.out
-        if alone and cell.code and not last.metadata["around"][1] + cell.metadata["around"][0]:
-            cell.code, cell.lines = last.code + cell.code, last.lines + cell.lines
-            cell.metadata["around"][0] = kept.pop().metadata["around"][0]
-        kept.append(cell)
-    return kept
-
-
 def name_cells(table):
     """Return a table; the cells of a wide one know their columns: on a phone they stand below each other."""
     names = [re.sub("<.*?>", "", name) for name in re.findall("<th.*?>(.*?)</th>", table[0])]
@@ -159,10 +146,10 @@ def output_html(output):
     if "text/html" in data:
         return data["text/html"]
     text = output.get("text") or data.get("text/plain", "")
-    return printed(text.rstrip().split("\n")) if text.strip() else ""
+    return columns_html(text.rstrip().split("\n")) if text.strip() else ""
 
 
-def printed(lines):
+def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
     There a line that is too long goes on below itself, but for tables of so many columns that a reader would be lost.

@@ -323,6 +323,10 @@ window.ask = {
   // Folds that stand below each other with nothing between them.
   foldsInARow: () => document.querySelectorAll("main .fold + .fold").length,
   // Where the sliders of a view are while the last of its picture is seen.
+  moveTo: (slider, stop) => {
+    slider.value = stop;
+    slider.dispatchEvent(new Event("input"));
+  },
   slidersAtItsEnd: (still) => {
     scrollTo(0, scrollY + still.getBoundingClientRect().bottom - innerHeight);
     return [...still.querySelectorAll(":scope > label")].map((one) => Math.round(one.getBoundingClientRect().top));

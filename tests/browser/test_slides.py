@@ -197,7 +197,7 @@ def test_numbers_in_cells_can_be_read_at_every_stop_and_weights_have_one_orange(
     assert weight in cells and bars == [weight]
     for slider in page.locator("[data-attnlib] input[type=range]").all():
         for stop in range(int(slider.get_attribute("max")) + 1):
-            slider.evaluate("(one, k) => { one.value = k; one.dispatchEvent(new Event('input')); }", stop)
+            slider.evaluate("ask.moveTo", stop)
             assert page.evaluate("ask.dim()") == []
 
 
