@@ -342,12 +342,14 @@ def test_scores_spread_with_the_root_of_d_k_and_not_when_scaled():
 def test_scores_draw_the_softmax_of_the_points_that_they_show():
     view = live.scores()
     view.sliders["query"].value = 3
-    for panel, weights in zip(parsed(view.picture.value), view.shown.values(), strict=True):
-        told = [
-            {int(j): float(v) for j, v in (re.search(r"key (\d): (.*)", t.text).groups() for t in shape.iter("title"))}
-            for shape in panel.find("g").findall("g")
-        ]
-        points, _, bars = told  # between them stands the map
+
+    def told(shape):
+        values = (re.search(r"key (\d): (.*)", title.text).groups() for title in shape.iter("title"))
+        return {int(j): float(value) for j, value in values}
+
+    pictures = parsed(view.picture.value)  # two of points and map, below them two of bars
+    for panel, below, weights in zip(pictures[:2], pictures[2:], view.shown.values(), strict=True):
+        (points, _), bars = map(told, panel.find("g").findall("g")), told(below)
         row = np.array([points[j] for j in range(8)])
         assert np.allclose([bars[j] for j in range(8)], weights[3], atol=1e-4)
         assert np.allclose(al.softmax(row), weights[3], atol=1e-3)

@@ -66,7 +66,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
             spread = f"standard deviation {one.deviation:.2f}, largest weight {one.weights[query].max():.4f}"
             words = f"scores and their softmax, {title}", f"d_k = {d_k}, {title}: {spread}"
             panels.append((PANEL + APART, MAP_ENDS, *words, [f'<g transform="translate({MARGIN} 0)">{content}</g>']))
-            words = f"weights of query {query}, {title}", words[1]
+            words = f"weights of query {query}, {title}", f"largest weight {one.weights[query].max():.4f}"
             bars.append((PANEL + APART, BARS + 50, *words, [_bars(one.weights[query])]))
         # A phone would have no room for the bars, and has their numbers in the map.
         lower = svg.beside(bars, top=MAP_ENDS).replace("attnlib-parts", "attnlib-parts attnlib-across", 1)
