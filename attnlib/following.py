@@ -109,6 +109,12 @@ def look_around(allowed: torch.Tensor, queries: torch.Tensor) -> tuple[bool, boo
     return bool(asked.triu(corner + 1).any()), bool(own), asked.any(-2)
 
 
+def copied_heads(scores: torch.Tensor) -> int:
+    """Return how many heads have the scores of another; weights alone may be alike where all take one key."""
+    pairs, least = ((i, j) for j in range(scores.shape[1]) for i in range(j)), 1e-6 * scores.abs().amax()
+    return len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
+
+
 def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarray]:
     """Return of every head how many keys count, and its map in few cells; one block of rows is held at a time."""
     rows, columns = min(side, call.n_q), min(side, call.n_k)

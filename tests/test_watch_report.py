@@ -446,6 +446,26 @@ def test_nan_is_told_where_it_is_born_and_not_where_a_later_layer_spreads_it():
     assert report(seen)["large inputs"].look_at == "what came in"
 
 
+def test_nan_that_no_later_layer_spreads_is_told_because_the_gradients_have_it():
+    """The last layer alone writes -inf: its NaN stands at padded queries, which a loss leaves out."""
+    real = REAL.flip(1).bool()
+    hidden = ~real[:, None, None] | torch.ones(N, N).bool().triu(1)
+
+    def layer(fill):
+        return lambda q, k, v, attn_mask=None: (q @ k.mT * 8**-0.5).masked_fill(hidden, fill).softmax(-1) @ v
+
+    torch.manual_seed(0)
+    with watch(model := Layers(layer(-1e9), layer(-1e9), layer(-torch.inf)).eval()) as seen:
+        output = model(torch.randn(2, N, 32))
+    (loss := output[real].square().mean()).backward()
+    assert loss.isfinite() and any(p.grad.isnan().any() for p in model.parameters())
+    for given in (None, real):
+        (place,) = report(seen, real=given)
+        assert (place.verdict, place.probe) == ("beware", "fully masked row") and place.where.startswith("2 ")
+        assert place.measured.startswith(f"NaN at {int((~real).sum())} queries that see no key: ")
+    assert not report(calls_of(*[layer(-1e9)] * 3), real=real)
+
+
 def test_queries_and_keys_of_length_one_times_a_number_are_no_scale():
     """As F.normalize(q) * sqrt(d_k), which is a norm that is written by hand."""
     norm = lambda x: F.normalize(x, dim=-1) * 8**0.5  # noqa: E731

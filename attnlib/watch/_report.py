@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..findings import Report, few
-from ..following import declared_scales, look_around, scale_in_words
+from ..following import copied_heads, declared_scales, look_around, scale_in_words
 from .calls import ALL, Seen, fits
 
 SAME, HIDDEN, MANY = 1e-3, 1e-4, 3  # a relative difference; weight of a hidden key; layers that can outvote one
@@ -83,7 +83,7 @@ class _Facts:
         self.allowed, _ = call.read_mask()
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         finite = call.kept["output"].isfinite().all(-1).cpu()
-        self.finite, self.whole = bool(finite[rows].all()), bool(finite.all())
+        self.finite, self.lost = bool(finite[rows].all()), int((~finite).any(1).sum())  # queries of which head ever
         self.real = next((x.bool() for path, x in masks.items() if fits(path, call.path)), None)
         self.square = call.n_q == call.n_k
         self.across = next((note for note in call.notes if note.startswith("softmax over")), "")
@@ -94,10 +94,7 @@ class _Facts:
         if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
             self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
-        # Heads that have the scores of another; weights alone may be alike where all take one key.
-        scores = call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT
-        pairs, least = ((i, j) for j in range(call.h) for i in range(j)), 1e-6 * scores.abs().amax()
-        self.copies = len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
+        self.copies = copied_heads(call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT)
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k)."""
@@ -118,13 +115,16 @@ def _groups_of(facts, name):
 
 def _not_finite(facts):
     """NaN and inf, at the first call that has them: where queries see nothing, a later layer spreads their NaN."""
-    lost = [fact.call for fact in facts if not fact.finite]
+    lost, hollow = [fact.call for fact in facts if not fact.finite], [fact for fact in facts if fact.lost]
+    if hollow and not lost:
+        why = f"NaN at {hollow[0].lost} queries that see no key: a loss without them is finite, gradients are not"
+        yield [hollow[0].call], "fully masked row", "beware", why, "a large negative number in place of -inf"
     if not lost:
         return
     brought = not all(lost[0].kept[name].isfinite().all() for name in ("query", "key", "value"))
-    born = [fact.call for fact in facts if brought and not fact.whole and fact.call.number < lost[0].number]
+    born = [fact.call for fact in hollow if brought and fact.call.number < lost[0].number]
     first = (born or lost)[0]
-    count, dtype = sum(not fact.whole for fact in facts), str(first.dtype).removeprefix("torch.")
+    count, dtype = len(hollow), str(first.dtype).removeprefix("torch.")
     measured = f"NaN or inf in {count} calls from here on, in {dtype}"
     look_at = "queries that see no key, or an overflow" if born else "what came in" if brought else "an overflow here"
     yield [first], "float16" if first.dtype.itemsize == 2 else "large inputs", "wrong", measured, look_at
