@@ -6,6 +6,7 @@ functions run, on few tokens. So each keeps its own words for what a tensor is, 
 How it is read stands here once: scales and their words, masks that are added, who sees whom, maps of long texts.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,6 +128,22 @@ def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarra
             np.add.at(few[head], row_of[some], np.add.reduceat(weights, starts, axis=-1))
             keys[head] += np.exp(core.entropy(weights)).sum()
     return keys / call.n_q, few / np.bincount(row_of)[:, None]
+
+
+def not_called(paths: set[str], model: Any, least: int) -> dict[str, str]:
+    """Return words for modules without a call whose siblings, the same but for the numbers in their paths, have one.
+
+    At least so many must have one, and more than have none: of adapters, say, a pass may use one of several.
+    """
+    kinds: dict[Any, list[str]] = {}
+    for path, module in () if model is None else model.named_modules():
+        kinds.setdefault((re.sub(r"\d+", "*", path), type(module).__name__), []).append(path)
+    words = {}
+    for siblings in kinds.values():
+        without = [path for path in siblings if path not in paths]
+        if len(siblings) - len(without) > max(least - 1, len(without)):
+            words |= {at: f"no call seen, its {len(siblings) - len(without)} siblings have one" for at in without}
+    return words
 
 
 def sink(more: int) -> str:

@@ -466,6 +466,22 @@ def test_nan_that_no_later_layer_spreads_is_told_because_the_gradients_have_it()
     assert not report(calls_of(*[layer(-1e9)] * 3), real=real)
 
 
+def test_a_layer_whose_call_was_not_seen_is_told_where_its_siblings_have_one():
+    """As by an einsum of three tensors, weights times values times the layer behind them."""
+
+    def unseen(q, k, v, attn_mask=None):
+        return torch.einsum("bhqt,bhtd,de->bhqe", (q @ k.mT * 8**-0.5).softmax(-1), v, torch.eye(8))
+
+    (place,) = said = report(calls_of(written(), unseen, written(), written()))
+    assert tuple(place)[:4] == (
+        "parts.layers.1", "calls", "could not tell", "no call seen, its 3 siblings have one"
+    ) and said.ok  # fmt: skip
+    assert not report(calls_of(written(), unseen)) and not report(calls_of(*[written(), unseen] * 3))
+    with watch(model := Layers(*[written()] * 4), layers="*.1") as seen:  # listed, so seen
+        model(torch.randn(2, N, 32))
+    assert "no call seen" not in repr(report(seen))
+
+
 def test_queries_and_keys_of_length_one_times_a_number_are_no_scale():
     """As F.normalize(q) * sqrt(d_k), which is a norm that is written by hand."""
     norm = lambda x: F.normalize(x, dim=-1) * 8**0.5  # noqa: E731

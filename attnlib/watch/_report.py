@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..findings import Report, few
-from ..following import copied_heads, declared_scales, look_around, scale_in_words
+from ..following import copied_heads, declared_scales, look_around, not_called, scale_in_words
 from .calls import ALL, Seen, fits
 
 SAME, HIDDEN, MANY = 1e-3, 1e-4, 3  # a relative difference; weight of a hidden key; layers that can outvote one
@@ -49,7 +49,8 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     missed = {call: "; ".join(call.notes) or "no product" for call in seen if "query" not in (call.kept or {})}
     if not facts:
         raise LookupError(f"expected a call that was kept, got {len(seen)}: {seen[0]._name}: {missed[seen[0]]}.")
-    found = [([call], "calls", "could not tell", why, "") for call, why in missed.items()]
+    missed |= not_called({call.path for call in seen}, seen.model, MANY)
+    found = [(at if isinstance(at, str) else [at], "calls", "could not tell", why, "") for at, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
     config = getattr(seen.model, "config", None)
     maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
