@@ -103,6 +103,11 @@ def added_mask(masked: torch.Tensor, scaled: torch.Tensor, dtype: torch.dtype) -
     return plain_mask(added * (added.abs() > least))
 
 
+def groups_of(facts: Any, name: str) -> list[list[Any]]:
+    """Return those that have the same attribute together, in order."""
+    return [[f for f in facts if getattr(f, name) == key] for key in dict.fromkeys(getattr(f, name) for f in facts)]
+
+
 def look_around(allowed: torch.Tensor, queries: torch.Tensor) -> tuple[bool, bool, torch.Tensor]:
     """Return whether some queries, (b, n_q), see later keys, and mostly their own; and which keys any of them sees."""
     asked, corner = allowed & queries[:, None, :, None], allowed.shape[-1] - allowed.shape[-2]
@@ -130,20 +135,14 @@ def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarra
     return keys / call.n_q, few / np.bincount(row_of)[:, None]
 
 
-def not_called(paths: set[str], model: Any, least: int) -> dict[str, str]:
-    """Return words for modules without a call whose siblings, the same but for the numbers in their paths, have one.
-
-    At least so many must have one, and more than have none: of adapters, say, a pass may use one of several.
-    """
+def not_called(paths: set[str], model: torch.nn.Module | None, least: int) -> dict[str, str]:
+    """Return words for modules without a call where more siblings, and so many at least, have one: not for adapters."""
     kinds: dict[Any, list[str]] = {}
-    for path, module in () if model is None else model.named_modules():
-        kinds.setdefault((re.sub(r"\d+", "*", path), type(module).__name__), []).append(path)
-    words = {}
-    for siblings in kinds.values():
-        without = [path for path in siblings if path not in paths]
-        if len(siblings) - len(without) > max(least - 1, len(without)):
-            words |= {at: f"no call seen, its {len(siblings) - len(without)} siblings have one" for at in without}
-    return words
+    for path, part in model.named_modules() if model else ():
+        kinds.setdefault((re.sub(r"\d+", "*", path), type(part).__name__), []).append(path)
+    counts = [(sum(path in paths for path in kind), kind) for kind in kinds.values()]
+    told = [(n, path) for n, kind in counts if n >= max(least, len(kind) - n + 1) for path in kind if path not in paths]
+    return {path: f"no call seen, its {n} siblings have one" for n, path in told}
 
 
 def sink(more: int) -> str:

@@ -383,6 +383,20 @@ def test_a_mask_that_no_call_can_mean_raises(real, words):
         report(calls_of(scaled(None)), real=real)
 
 
+def test_a_mask_with_batch_and_tokens_exchanged_says_so_and_lists_each_size_once():
+    """As nn.MultiheadAttention without batch_first, which lets sentences look at each other."""
+    with torch.no_grad(), watch(model := nn.MultiheadAttention(32, 4)) as seen:
+        model(*[torch.randn(2, N, 32)] * 3)
+        model(*[torch.randn(2, N, 32)] * 3)
+    words = rf"expected one as MultiheadAttention of \({N}, 2\)\."
+    with pytest.raises(ValueError, match=words + r" Batch and tokens exchanged\? Fix: batch_first=True\.$"):
+        report(seen, real=REAL)
+    with pytest.raises(ValueError, match=words + "$"):
+        report(seen, real=REAL[:1])
+    with pytest.raises(ValueError, match="fits no call"):
+        report(seen, real=torch.ones(6))
+
+
 def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
     with watch(model := Layers(scaled(None)), most=0) as seen:
         model(torch.randn(2, N, 32))

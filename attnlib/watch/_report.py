@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..findings import Report, few
-from ..following import copied_heads, declared_scales, look_around, not_called, scale_in_words
+from ..following import copied_heads, declared_scales, groups_of, look_around, not_called, scale_in_words
 from .calls import ALL, Seen, fits
 
 SAME, HIDDEN, MANY = 1e-3, 1e-4, 3  # a relative difference; weight of a hidden key; layers that can outvote one
@@ -54,7 +54,7 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     sound = [fact for fact in facts if fact.finite]
     config = getattr(seen.model, "config", None)
     maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
-    found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, _groups_of(sound, "kin")))]
+    found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, groups_of(sound, "kin")))]
     found += [*_scales(sound, declared_scales(config)), *_paddings(sound, masks, config), *_handed_back([*sound], maps)]
     return Report.of(found, len(facts))
 
@@ -66,9 +66,11 @@ def _masks(real, seen):
     for path, mask in masks.items():
         if not ((mask == 0) | (mask == 1)).all():
             raise ValueError("real must be True or 1 at tokens, else 0, got other numbers. Fix: mask == 0.")
-        if not any(fits(path, c.path) and mask.shape[0] == c.b and mask.shape[1] <= c.n_k for c in seen):
-            at = ", ".join(dict.fromkeys(f"{c.path} of ({c.b}, {c.n_k})" for c in seen[:3]))
-            raise ValueError(f"real of {tuple(mask.shape)} at {path!r} fits no call: expected one as {at}, ...")
+        takes = [(c.b, c.n_k) for c in seen if fits(path, c.path)]
+        if not any(mask.shape == (b, min(n_k, mask.shape[-1])) for b, n_k in takes):
+            at = few([f"{call.path} of {size}" for size, call in {(c.b, c.n_k): c for c in seen[::-1]}.items()])
+            fix = " Batch and tokens exchanged? Fix: batch_first=True." * (mask.shape[::-1] in takes)
+            raise ValueError(f"real of {tuple(mask.shape)} at {path!r} fits no call: expected one as {at}.{fix}")
     return masks
 
 
@@ -108,10 +110,6 @@ class _Facts:
         """Return how far a map is from the weights, where these are not 0 for all keys."""
         weights = self.weights()
         return float(((weights - map_.float()) * (weights.sum(-1, keepdim=True) > HIDDEN)).abs().amax())
-
-
-def _groups_of(facts, name):
-    return [[f for f in facts if getattr(f, name) == key] for key in dict.fromkeys(getattr(f, name) for f in facts)]
 
 
 def _not_finite(facts):
@@ -187,7 +185,7 @@ def _scales(facts, declared):
     """Scales in words: of the head, of the layer's width, or another multiple; one odd layer, or all of a kind."""
     right = "as declared, or 1/sqrt(d_k)" if declared else "1/sqrt(d_k)"
     plain = [f for f in facts if not re.search("scores changed by (?!tanh)", "; ".join(f.call.notes))]
-    for group in _groups_of(plain, "kind"):
+    for group in groups_of(plain, "kind"):
         calls = [(c := fact.call, scale_in_words(c.scale, c.d_k, c.h, declared)) for fact in group]
         (usual, count), *others = Counter(word for _, word in calls).most_common()
         odd = [call for call, word in calls if word != usual]
@@ -223,7 +221,7 @@ def _paddings(facts, masks, config):
     # Kinds that read an input of this length. What is as long as its queries makes it, what is not reads what is made.
     reads = {fact.kind: fact.square for fact in read if fact.taken >= HIDDEN or fact.kind in hide}
     one = len(reads) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide) or [*masks] != ["*"]
-    for group in _groups_of(read, "kind"):
+    for group in groups_of(read, "kind"):
         if shown := [fact for fact in group if fact.taken >= HIDDEN]:
             measured = f"padded keys take up to {max(fact.taken for fact in shown):.2g} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"

@@ -218,6 +218,6 @@ def _why_nothing(model):
     fix = f' Its attention is "{kind}". Fix: model.set_attn_implementation("sdpa").' if "flash" in kind else ""
     return (
         f"no attention call was seen.{fix} Seen are torch's fused attention, nn.MultiheadAttention, flex_attention, a "
-        "softmax between two products (an einsum is one if of two tensors), called by this thread inside the with block; "
+        "softmax between two products (einsum: of two tensors), called by this thread inside the with block; "
         "not other kernels (flash_attn, xformers), TorchScript, threads of DataParallel, attention without a softmax."
     )
