@@ -138,7 +138,7 @@ def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarra
 def not_called(paths: set[str], model: torch.nn.Module | None, least: int) -> dict[str, str]:
     """Return words for modules without a call where more siblings, and so many at least, have one: not for adapters."""
     kinds: dict[Any, list[str]] = {}
-    for path, part in model.named_modules() if model else ():
+    for path, part in () if model is None else model.named_modules():
         kinds.setdefault((re.sub(r"\d+", "*", path), type(part).__name__), []).append(path)
     counts = [(sum(path in paths for path in kind), kind) for kind in kinds.values()]
     told = [(n, path) for n, kind in counts if n >= max(least, len(kind) - n + 1) for path in kind if path not in paths]

@@ -407,6 +407,14 @@ def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
     assert not report(seen, real=torch.ones(2, N).tolist(), maps=maps)
 
 
+@pytest.mark.parametrize("maps", [(None, None), ()])
+def test_maps_that_the_model_did_not_return_are_told(maps):
+    """As outputs.attentions of fused attention."""
+    (place,) = said = report(calls_of(scaled(None), scaled(None)), maps=maps)
+    assert (place.verdict, place.measured) == ("could not tell", "the model returned no maps") and said.ok
+    assert "eager" in place.look_at
+
+
 def test_keys_hidden_from_all_sequences_are_no_padding():
     hides = lambda q, k, v, attn_mask=None: F.scaled_dot_product_attention(q, k, v, torch.arange(N)[None] > 0)  # noqa: E731
     assert verdicts(report(calls_of(scaled(None), hides, scaled(None), scaled(None)))) == [("wrong", "allowed keys")]

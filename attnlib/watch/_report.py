@@ -53,7 +53,7 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     found = [(at if isinstance(at, str) else [at], "calls", "could not tell", why, "") for at, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
     config = getattr(seen.model, "config", None)
-    maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
+    maps = maps if maps is None else [maps] if isinstance(maps, torch.Tensor) else [*maps]
     found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, groups_of(sound, "kin")))]
     found += [*_scales(sound, declared_scales(config)), *_paddings(sound, masks, config), *_handed_back([*sound], maps)]
     return Report.of(found, len(facts))
@@ -234,7 +234,9 @@ def _paddings(facts, masks, config):
 
 def _handed_back(free, maps):
     """Maps that the model returns, and that no layer has used; each is of one of these, which is then taken."""
-    for number, map_ in enumerate(x.detach().cpu() for x in maps if x is not None):
+    if maps is not None and all(x is None for x in maps):
+        yield "map 0", "maps", "could not tell", "the model returned no maps", 'attn_implementation="eager"'
+    for number, map_ in enumerate(x.detach().cpu() for x in maps or () if x is not None):
         exact = 1e-4 if map_.dtype == torch.float32 else 2e-2
         fit = [f for f in free if (f.call.b, f.call.h, f.call.n_q, f.call.n_k) == map_.shape]
         if not fit:
