@@ -145,6 +145,12 @@ def not_called(paths: set[str], model: torch.nn.Module | None, least: int) -> di
     return {path: f"no call seen, its {n} siblings have one" for n, path in told}
 
 
+def no_softmax(weights: torch.Tensor, soft: torch.Tensor, masked: torch.Tensor) -> str:
+    """Return the words for weights that are not `soft`, the softmax of what is masked."""
+    zeroed = torch.allclose(soft.where(masked.amax(-1, keepdim=True) > BLOCKED, 0), weights, atol=1e-6)
+    return "rows that see nothing are set to 0" if zeroed else "the weights are no softmax of these scores"
+
+
 def sink(more: int) -> str:
     """Return the words for a softmax over more columns than there are keys."""
     return f"the softmax saw {more} more column{'s' * (more > 1)}, as with a sink"
