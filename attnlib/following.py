@@ -6,6 +6,7 @@ functions run, on few tokens. So each keeps its own words for what a tensor is, 
 How it is read stands here once: scales and their words, masks that are added, who sees whom, maps of long texts.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,11 +103,22 @@ def added_mask(masked: torch.Tensor, scaled: torch.Tensor, dtype: torch.dtype) -
     return plain_mask(added * (added.abs() > least))
 
 
+def groups_of(facts: Any, name: str) -> list[list[Any]]:
+    """Return those that have the same attribute together, in order."""
+    return [[f for f in facts if getattr(f, name) == key] for key in dict.fromkeys(getattr(f, name) for f in facts)]
+
+
 def look_around(allowed: torch.Tensor, queries: torch.Tensor) -> tuple[bool, bool, torch.Tensor]:
     """Return whether some queries, (b, n_q), see later keys, and mostly their own; and which keys any of them sees."""
     asked, corner = allowed & queries[:, None, :, None], allowed.shape[-1] - allowed.shape[-2]
     own = 2 * asked.diagonal(corner, -2, -1).sum() >= asked.any(-1).sum()
     return bool(asked.triu(corner + 1).any()), bool(own), asked.any(-2)
+
+
+def copied_heads(scores: torch.Tensor) -> int:
+    """Return how many heads have the scores of another; weights alone may be alike where all take one key."""
+    pairs, least = ((i, j) for j in range(scores.shape[1]) for i in range(j)), 1e-6 * scores.abs().amax()
+    return len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
 
 
 def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -121,6 +133,22 @@ def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarra
             np.add.at(few[head], row_of[some], np.add.reduceat(weights, starts, axis=-1))
             keys[head] += np.exp(core.entropy(weights)).sum()
     return keys / call.n_q, few / np.bincount(row_of)[:, None]
+
+
+def not_called(paths: set[str], model: torch.nn.Module | None, least: int) -> dict[str, str]:
+    """Return words for modules without a call where more siblings, and so many at least, have one: not for adapters."""
+    kinds: dict[Any, list[str]] = {}
+    for path, part in () if model is None else model.named_modules():
+        kinds.setdefault((re.sub(r"\d+", "*", path), type(part).__name__), []).append(path)
+    counts = [(sum(path in paths for path in kind), kind) for kind in kinds.values()]
+    told = [(n, path) for n, kind in counts if n >= max(least, len(kind) - n + 1) for path in kind if path not in paths]
+    return {path: f"no call seen, its {n} siblings have one" for n, path in told}
+
+
+def no_softmax(weights: torch.Tensor, soft: torch.Tensor, masked: torch.Tensor) -> str:
+    """Return the words for weights that are not `soft`, the softmax of what is masked."""
+    zeroed = torch.allclose(soft.where(masked.amax(-1, keepdim=True) > BLOCKED, 0), weights, atol=1e-6)
+    return "rows that see nothing are set to 0" if zeroed else "the weights are no softmax of these scores"
 
 
 def sink(more: int) -> str:

@@ -308,6 +308,7 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
         ),
         (["attncourse.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
         (["attncourse.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),
+        (["torch.nn:ReLU"], 2, 'ReLU(24, 4). Fix: --init "ReLU(...)", with the arguments that it takes.'),
         (["sys:exit", "--init", "exit(0)"], 2, "called sys.exit(0)"),
         (["torch.nn:x", "--init", "Linear(24, 24, device='meta')"], 2, "is on the meta device"),
     ],

@@ -395,7 +395,9 @@ def test_fewer_layers_are_kept_and_all_are_listed():
     assert np.array_equal(seen[1].trace(2, 1).weights, whole[1].trace(2, 1).weights)
     with pytest.raises(LookupError, match=r"head must be a number from 0 to 3, got 4"):
         seen[1].trace(2, 4)
-    with pytest.raises(LookupError, match=r"call 0 \(0\) was not kept: another layer was asked for"):
+    with pytest.raises(
+        LookupError, match=r"call 0 \(0\) was not kept: another layer was asked for\. Fix: fewer, .*most="
+    ):
         seen[0].trace()
 
 
@@ -590,7 +592,7 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
     with watch(model) as seen:
         model(x)
     assert len(seen) == 2 and "could not be followed: RuntimeError: some day" in repr(seen)
-    with pytest.raises(LookupError, match="was not kept: could not be followed: RuntimeError: some day"):
+    with pytest.raises(LookupError, match=r"was not kept: could not be followed: RuntimeError: some day\.$"):
         seen[0].trace()
 
 
@@ -763,6 +765,22 @@ def test_weights_that_are_no_softmax_of_the_scores_are_told(attend, note):
     assert seen[0].notes[0].startswith(note)
     with pytest.raises(LookupError, match=rf"got {N} x {N} \({note}"):
         seen.stops(["a"] * N, [(" c", 1.0)])
+
+
+@pytest.mark.parametrize("fill", [-torch.inf, -1e9])
+def test_rows_that_see_nothing_may_be_set_to_0(fill):
+    """As softmax(-1).nan_to_num() does; other rows that are 0, or other numbers, are no softmax of the scores."""
+    seeing, rows = CAUSAL.clone(), torch.arange(N)[:, None]
+    seeing[1] = False
+
+    def call_of(change):
+        attend = lambda q, k, v: change((q @ k.mT).masked_fill(~seeing, fill).softmax(-1)) @ v  # noqa: E731
+        return proved(seen_in(attend, *three(), num_heads=3))[0]
+
+    zeroed = lambda w: w.nan_to_num().where(rows != 1, 0)  # noqa: E731
+    assert call_of(zeroed).notes == ("rows that see nothing are set to 0",)
+    assert call_of(lambda w: zeroed(w).where(rows != 2, 0)).notes == (NOT_THESE,)
+    assert call_of(lambda w: zeroed(w) / 2).notes == (NOT_THESE,)
 
 
 def test_dropout_that_is_written_out_is_in_the_table():

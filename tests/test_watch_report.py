@@ -383,6 +383,20 @@ def test_a_mask_that_no_call_can_mean_raises(real, words):
         report(calls_of(scaled(None)), real=real)
 
 
+def test_a_mask_with_batch_and_tokens_exchanged_says_so_and_lists_each_size_once():
+    """As nn.MultiheadAttention without batch_first, which lets sentences look at each other."""
+    with torch.no_grad(), watch(model := nn.MultiheadAttention(32, 4)) as seen:
+        model(*[torch.randn(2, N, 32)] * 3)
+        model(*[torch.randn(2, N, 32)] * 3)
+    words = rf"expected one as MultiheadAttention of \({N}, 2\)\."
+    with pytest.raises(ValueError, match=words + r" Batch and tokens exchanged\? Fix: batch_first=True\.$"):
+        report(seen, real=REAL)
+    with pytest.raises(ValueError, match=words + "$"):
+        report(seen, real=REAL[:1])
+    with pytest.raises(ValueError, match="fits no call"):
+        report(seen, real=torch.ones(6))
+
+
 def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
     with watch(model := Layers(scaled(None)), most=0) as seen:
         model(torch.randn(2, N, 32))
@@ -391,6 +405,14 @@ def test_a_report_on_no_call_raises_and_takes_lists_and_one_map():
     seen = calls_of(scaled(None))
     maps = torch.stack([torch.tensor(seen[0].trace(b).weights) for b in range(2)]).float()
     assert not report(seen, real=torch.ones(2, N).tolist(), maps=maps)
+
+
+@pytest.mark.parametrize("maps", [(None, None), ()])
+def test_maps_that_the_model_did_not_return_are_told(maps):
+    """As outputs.attentions of fused attention."""
+    (place,) = said = report(calls_of(scaled(None), scaled(None)), maps=maps)
+    assert (place.verdict, place.measured) == ("could not tell", "the model returned no maps") and said.ok
+    assert "eager" in place.look_at
 
 
 def test_keys_hidden_from_all_sequences_are_no_padding():
@@ -444,6 +466,42 @@ def test_nan_is_told_where_it_is_born_and_not_where_a_later_layer_spreads_it():
     with torch.no_grad(), watch(model := Layers(scaled(None))) as seen:
         model(torch.full((2, N, 32), torch.nan))
     assert report(seen)["large inputs"].look_at == "what came in"
+
+
+def test_nan_that_no_later_layer_spreads_is_told_because_the_gradients_have_it():
+    """The last layer alone writes -inf: its NaN stands at padded queries, which a loss leaves out."""
+    real = REAL.flip(1).bool()
+    hidden = ~real[:, None, None] | torch.ones(N, N).bool().triu(1)
+
+    def layer(fill):
+        return lambda q, k, v, attn_mask=None: (q @ k.mT * 8**-0.5).masked_fill(hidden, fill).softmax(-1) @ v
+
+    torch.manual_seed(0)
+    with watch(model := Layers(layer(-1e9), layer(-1e9), layer(-torch.inf)).eval()) as seen:
+        output = model(torch.randn(2, N, 32))
+    (loss := output[real].square().mean()).backward()
+    assert loss.isfinite() and any(p.grad.isnan().any() for p in model.parameters())
+    for given in (None, real):
+        (place,) = report(seen, real=given)
+        assert (place.verdict, place.probe) == ("beware", "fully masked row") and place.where.startswith("2 ")
+        assert place.measured.startswith(f"NaN at {int((~real).sum())} queries that see no key: ")
+    assert not report(calls_of(*[layer(-1e9)] * 3), real=real)
+
+
+def test_a_layer_whose_call_was_not_seen_is_told_where_its_siblings_have_one():
+    """As by an einsum of three tensors, weights times values times the layer behind them."""
+
+    def unseen(q, k, v, attn_mask=None):
+        return torch.einsum("bhqt,bhtd,de->bhqe", (q @ k.mT * 8**-0.5).softmax(-1), v, torch.eye(8))
+
+    (place,) = said = report(calls_of(written(), unseen, written(), written()))
+    assert tuple(place)[:4] == (
+        "parts.layers.1", "calls", "could not tell", "no call seen, its 3 siblings have one"
+    ) and said.ok  # fmt: skip
+    assert not report(calls_of(written(), unseen)) and not report(calls_of(*[written(), unseen] * 3))
+    with watch(model := Layers(*[written()] * 4), layers="*.1") as seen:  # listed, so seen
+        model(torch.randn(2, N, 32))
+    assert "no call seen" not in repr(report(seen))
 
 
 def test_queries_and_keys_of_length_one_times_a_number_are_no_scale():

@@ -56,9 +56,7 @@ def table(rows, marked=None):
 
 def beside(*pictures):
     """Return pictures beside each other, below each other where there is no room."""
-    return (
-        f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{"".join(f"<div>{one}</div>" for one in pictures)}</div>'
-    )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{"".join(f"<div>{x}</div>" for x in pictures)}</div>'
 
 
 def tint_cell(text, value, limits=(0, 1), tint=KEY, style="padding:2px 4px;text-align:right;"):

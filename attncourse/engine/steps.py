@@ -22,9 +22,7 @@ def swap(x):
 def attention_step(name):
     """Return a step of attention as it is, computed from what `Steps` holds."""
     step = ATTENTION[name]
-    return cached_property(
-        lambda s: step.function(*(getattr(s, SHORT_NAMES.get(taken, taken)) for taken in step.takes))
-    )
+    return cached_property(lambda s: step.function(*(getattr(s, SHORT_NAMES.get(x, x)) for x in step.takes)))
 
 
 class Steps:

@@ -16,9 +16,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("target", metavar="package.module:Class", help="a class, or anything --init can build from")
     parser.add_argument("--embed-dim", type=int, required=True)
     parser.add_argument("--num-heads", type=int, default=1)
-    parser.add_argument(
-        "--init", help="an expression in the names of that file; Class(embed_dim, num_heads) without it"
-    )
+    parser.add_argument("--init", help="an expression in that file's names; without it Class(embed_dim, num_heads)")
     parser.add_argument("--causal", action="store_true", default=None, help="the module must mask the future by itself")
     parser.add_argument("--positions", action="store_true", help="the module knows positions")
     parser.add_argument("--scale", type=float, help="what the scores are multiplied by, if not 1/sqrt(head_dim)")
@@ -42,9 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _build(given):
     path, colon, name = given.target.partition(":")
     if not colon:
-        raise ValueError(
-            "expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyAttention"
-        )
+        raise ValueError("expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyClass")
     if path.endswith(".py") or "/" in path or "\\" in path:
         dotted = ".".join(part for part in path.removesuffix(".py").replace("\\", "/").split("/") if part.strip("."))
         raise ValueError(
@@ -55,7 +51,11 @@ def _build(given):
     module = importlib.import_module(path)
     if given.init:
         return eval(given.init, vars(module))
-    return getattr(module, name)(given.embed_dim, given.num_heads)
+    try:
+        return getattr(module, name)(given.embed_dim, given.num_heads)
+    except TypeError as error:
+        called = f"It was called as {name}({given.embed_dim}, {given.num_heads}). Fix: --init"
+        raise TypeError(f'{error}. {called} "{name}(...)", with the arguments that it takes.') from error
 
 
 if __name__ == "__main__":

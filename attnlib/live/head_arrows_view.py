@@ -274,9 +274,7 @@ class _Plane:
         """Return in lines where the head looks, what it adds, and, unless a head is held back, what the model says."""
         most = int(one.weights[head].argmax())
         looks = svg.key_name(one.words, most, lambda _, word: word)
-        added = ", ".join(
-            f"{name} {_with_sign(x)}" for name, x in zip(self.towards, one.heads[head].tolist(), strict=True)
-        )
+        added = ", ".join(f"{to} {_with_sign(x)}" for to, x in zip(self.towards, one.heads[head].tolist(), strict=True))
         says = one.says[{NONE: "0", THIS: str(head + 1), ALL: "all"}[off]]
         said = ", ".join(f"{name} {_probability(p)}" for name, p in zip(self.towards, says, strict=True))
         return (

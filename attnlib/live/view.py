@@ -51,9 +51,7 @@ HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = sheet(".attnlib-view") + (HERE / "view.css").read_text("utf-8")
 # Of a kernel, the first view brings the font, upright and italic; the page keeps it.
-CUTS = (
-    base64.b64encode((LOOK / "fonts" / f"{name}.woff2").read_bytes()).decode() for name in ("inter", "inter-italic")
-)
+CUTS = (base64.b64encode((LOOK / "fonts" / f"{cut}.woff2").read_bytes()).decode() for cut in ("inter", "inter-italic"))
 FONTS = iter([f'data-fonts="{" ".join(f"data:font/woff2;base64,{cut}" for cut in CUTS)}"'])
 RESTS = 1.0  # seconds after which a picture that was moved is sent whole
 WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
@@ -181,9 +179,7 @@ class LiveView(VBox):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
         self._size, self.hint = 1.0, self.hint if hint is None else hint
-        moves = (
-            name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
-        )
+        moves = (name for name, x in sliders.items() if isinstance(x, WITH_STOPS) and len(stops_of(x)) > 1)
         self.main: str | None = next(moves, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():

@@ -85,9 +85,7 @@ def _plain(value):
 def numbers(example, W_O, trace, names, root):
     """Return {part: its numbers} of one row, whose trace has one query and whose scores are divided by `root`."""
     x, own, words = example.x, example.x[names.row], names.words
-    scores, scaled, weights, output = (
-        part[0] for part in (trace.scores, trace.scaled_scores, trace.weights, trace.output)
-    )
+    scores, scaled, weights, output = (x[0] for x in (trace.scores, trace.scaled_scores, trace.weights, trace.output))
     exp, added = np.exp(scaled), output @ W_O
     total = f"({' + '.join(map(_plain, exp))})"
     numbers = {"x": [_number(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}

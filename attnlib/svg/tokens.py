@@ -15,9 +15,7 @@ def length(words, size):
     >>> round(length("Mary", 10))
     24
     """
-    return size * sum(
-        LENGTH.get(letter, 1.0 if unicodedata.east_asian_width(letter) in "WF" else 0.64) for letter in words
-    )
+    return size * sum(LENGTH.get(c, 1.0 if unicodedata.east_asian_width(c) in "WF" else 0.64) for c in words)
 
 
 def starts_word(token):

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..findings import Report, few
-from ..following import declared_scales, look_around, scale_in_words
+from ..following import copied_heads, declared_scales, groups_of, look_around, not_called, scale_in_words
 from .calls import ALL, Seen, fits
 
 SAME, HIDDEN, MANY = 1e-3, 1e-4, 3  # a relative difference; weight of a hidden key; layers that can outvote one
@@ -49,11 +49,12 @@ def report(seen: Seen, real: Any = None, maps: Iterable[torch.Tensor] | None = N
     missed = {call: "; ".join(call.notes) or "no product" for call in seen if "query" not in (call.kept or {})}
     if not facts:
         raise LookupError(f"expected a call that was kept, got {len(seen)}: {seen[0]._name}: {missed[seen[0]]}.")
-    found = [([call], "calls", "could not tell", why, "") for call, why in missed.items()]
+    missed |= not_called({call.path for call in seen}, seen.model, MANY)
+    found = [(at if isinstance(at, str) else [at], "calls", "could not tell", why, "") for at, why in missed.items()]
     sound = [fact for fact in facts if fact.finite]
     config = getattr(seen.model, "config", None)
-    maps = () if maps is None else [maps] if isinstance(maps, torch.Tensor) else maps
-    found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, _groups_of(sound, "kin")))]
+    maps = maps if maps is None else [maps] if isinstance(maps, torch.Tensor) else [*maps]
+    found += [*_not_finite(facts), *chain(*map(_alone, sound), *map(_against_siblings, groups_of(sound, "kin")))]
     found += [*_scales(sound, declared_scales(config)), *_paddings(sound, masks, config), *_handed_back([*sound], maps)]
     return Report.of(found, len(facts))
 
@@ -65,9 +66,11 @@ def _masks(real, seen):
     for path, mask in masks.items():
         if not ((mask == 0) | (mask == 1)).all():
             raise ValueError("real must be True or 1 at tokens, else 0, got other numbers. Fix: mask == 0.")
-        if not any(fits(path, c.path) and mask.shape[0] == c.b and mask.shape[1] <= c.n_k for c in seen):
-            at = ", ".join(dict.fromkeys(f"{c.path} of ({c.b}, {c.n_k})" for c in seen[:3]))
-            raise ValueError(f"real of {tuple(mask.shape)} at {path!r} fits no call: expected one as {at}, ...")
+        takes = [(c.b, c.n_k) for c in seen if fits(path, c.path)]
+        if not any(mask.shape == (b, min(n_k, mask.shape[-1])) for b, n_k in takes):
+            at = few([f"{call.path} of {size}" for size, call in {(c.b, c.n_k): c for c in seen[::-1]}.items()])
+            fix = " Batch and tokens exchanged? Fix: batch_first=True." * (mask.shape[::-1] in takes)
+            raise ValueError(f"real of {tuple(mask.shape)} at {path!r} fits no call: expected one as {at}.{fix}")
     return masks
 
 
@@ -83,7 +86,7 @@ class _Facts:
         self.allowed, _ = call.read_mask()
         rows = self.allowed.any(-1).expand(call.b, call.h, call.n_q)  # elsewhere NaN is what a softmax of nothing gives
         finite = call.kept["output"].isfinite().all(-1).cpu()
-        self.finite, self.whole = bool(finite[rows].all()), bool(finite.all())
+        self.finite, self.lost = bool(finite[rows].all()), int((~finite).any(1).sum())  # queries of which head ever
         self.real = next((x.bool() for path, x in masks.items() if fits(path, call.path)), None)
         self.square = call.n_q == call.n_k
         self.across = next((note for note in call.notes if note.startswith("softmax over")), "")
@@ -94,10 +97,7 @@ class _Facts:
         if {"weights", "masked"} <= {*call.kept} and not call.dropout and "as with a sink" not in str(call.notes):
             off = call._part("weights", (ALL, ALL)) - call._part("masked", (ALL, ALL)).softmax(-1)
             self.made = bool((off.abs().amax(-1).cpu()[rows] > SAME).any())
-        # Heads that have the scores of another; weights alone may be alike where all take one key.
-        scores = call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT
-        pairs, least = ((i, j) for j in range(call.h) for i in range(j)), 1e-6 * scores.abs().amax()
-        self.copies = len({j for i, j in pairs if (scores[:, i] - scores[:, j]).abs().amax() < least})
+        self.copies = copied_heads(call._part("query", (ALL, ALL)) @ call._part("key", (ALL, ALL)).mT)
 
     def weights(self):
         """Return those that the call used, (b, h, n_q, n_k)."""
@@ -112,19 +112,18 @@ class _Facts:
         return float(((weights - map_.float()) * (weights.sum(-1, keepdim=True) > HIDDEN)).abs().amax())
 
 
-def _groups_of(facts, name):
-    return [[f for f in facts if getattr(f, name) == key] for key in dict.fromkeys(getattr(f, name) for f in facts)]
-
-
 def _not_finite(facts):
     """NaN and inf, at the first call that has them: where queries see nothing, a later layer spreads their NaN."""
-    lost = [fact.call for fact in facts if not fact.finite]
+    lost, hollow = [fact.call for fact in facts if not fact.finite], [fact for fact in facts if fact.lost]
+    if hollow and not lost:
+        why = f"NaN at {hollow[0].lost} queries that see no key: a loss without them is finite, gradients are not"
+        yield [hollow[0].call], "fully masked row", "beware", why, "a large negative number in place of -inf"
     if not lost:
         return
     brought = not all(lost[0].kept[name].isfinite().all() for name in ("query", "key", "value"))
-    born = [fact.call for fact in facts if brought and not fact.whole and fact.call.number < lost[0].number]
+    born = [fact.call for fact in hollow if brought and fact.call.number < lost[0].number]
     first = (born or lost)[0]
-    count, dtype = sum(not fact.whole for fact in facts), str(first.dtype).removeprefix("torch.")
+    count, dtype = len(hollow), str(first.dtype).removeprefix("torch.")
     measured = f"NaN or inf in {count} calls from here on, in {dtype}"
     look_at = "queries that see no key, or an overflow" if born else "what came in" if brought else "an overflow here"
     yield [first], "float16" if first.dtype.itemsize == 2 else "large inputs", "wrong", measured, look_at
@@ -186,7 +185,7 @@ def _scales(facts, declared):
     """Scales in words: of the head, of the layer's width, or another multiple; one odd layer, or all of a kind."""
     right = "as declared, or 1/sqrt(d_k)" if declared else "1/sqrt(d_k)"
     plain = [f for f in facts if not re.search("scores changed by (?!tanh)", "; ".join(f.call.notes))]
-    for group in _groups_of(plain, "kind"):
+    for group in groups_of(plain, "kind"):
         calls = [(c := fact.call, scale_in_words(c.scale, c.d_k, c.h, declared)) for fact in group]
         (usual, count), *others = Counter(word for _, word in calls).most_common()
         odd = [call for call, word in calls if word != usual]
@@ -222,7 +221,7 @@ def _paddings(facts, masks, config):
     # Kinds that read an input of this length. What is as long as its queries makes it, what is not reads what is made.
     reads = {fact.kind: fact.square for fact in read if fact.taken >= HIDDEN or fact.kind in hide}
     one = len(reads) == 1 or (getattr(config, "is_encoder_decoder", False) and not hide) or [*masks] != ["*"]
-    for group in _groups_of(read, "kind"):
+    for group in groups_of(read, "kind"):
         if shown := [fact for fact in group if fact.taken >= HIDDEN]:
             measured = f"padded keys take up to {max(fact.taken for fact in shown):.2g} of a real token's weight"
             verdict, look_at = "wrong", "whether the padding mask is handed on"
@@ -235,7 +234,9 @@ def _paddings(facts, masks, config):
 
 def _handed_back(free, maps):
     """Maps that the model returns, and that no layer has used; each is of one of these, which is then taken."""
-    for number, map_ in enumerate(x.detach().cpu() for x in maps if x is not None):
+    if maps is not None and all(x is None for x in maps):
+        yield "map 0", "maps", "could not tell", "the model returned no maps", 'attn_implementation="eager"'
+    for number, map_ in enumerate(x.detach().cpu() for x in maps or () if x is not None):
         exact = 1e-4 if map_.dtype == torch.float32 else 2e-2
         fit = [f for f in free if (f.call.b, f.call.h, f.call.n_q, f.call.n_k) == map_.shape]
         if not fit:

@@ -152,9 +152,11 @@ class Follower:
             scores, masked = _NO_SCORES, None
         some = {"query": scores.query, "key": scores.key, "value": value, "output": out, "masked": masked}
         same = masked is not None and masked.shape == weights.shape
-        if not same or not torch.allclose(masked.softmax(-1).to(weights.dtype), weights, atol=1e-6, equal_nan=True):
+        soft = masked.softmax(-1).to(weights.dtype) if same else weights
+        if not same or not torch.allclose(soft, weights, atol=1e-6, equal_nan=True):
             some["weights"] = weights  # else one array (n_q, n_k) is enough
-            notes += ["the weights are no softmax of these scores"] * (same and not tag.dropout and not notes)
+            if same and not tag.dropout and not notes:
+                notes = [following.no_softmax(weights, soft, masked)]
         scale, notes = None if masked is None else scores.factor, [*scores.notes, *notes]
         self.keep("written out", some, scale, dropout=tag.dropout, notes=notes)
 

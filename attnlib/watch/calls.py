@@ -90,7 +90,8 @@ class Call:
     def _part(self, name, at):
         """Return what was kept of one sequence, (h, n, d) or (n, d), in float32 at least."""
         if name not in (self.kept or {}):
-            why = f"was not kept: {'; '.join(self.notes)}. Fix: fewer, watch(model, layers=...), or a larger most="
+            why = f"was not kept: {'; '.join(self.notes)}"
+            why += ". Fix: fewer, watch(model, layers=...), or a larger most=" * why.endswith(("asked for", "used up"))
             if self.kept:
                 why = 'has no product of queries and keys, so no trace. Fix: see .kept["weights"], (b, h, n_q, n_k)'
             raise LookupError(f"{self._name} {why}.")
@@ -218,6 +219,6 @@ def _why_nothing(model):
     fix = f' Its attention is "{kind}". Fix: model.set_attn_implementation("sdpa").' if "flash" in kind else ""
     return (
         f"no attention call was seen.{fix} Seen are torch's fused attention, nn.MultiheadAttention, flex_attention, a "
-        "softmax between two products, called by this thread inside the with block; not kernels of other packages "
-        "(flash_attn, xformers), TorchScript, threads of DataParallel, attention without a softmax."
+        "softmax between two products (einsum: of two tensors), called by this thread inside the with block; "
+        "not other kernels (flash_attn, xformers), TorchScript, threads of DataParallel, attention without a softmax."
     )
