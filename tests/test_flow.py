@@ -349,7 +349,7 @@ def test_scores_draw_the_softmax_of_the_points_that_they_show():
 
     pictures = parsed(view.picture.value)  # two of points and map, below them two of bars
     for panel, below, weights in zip(pictures[:2], pictures[2:], view.shown.values(), strict=True):
-        (points, _), bars = map(told, panel.find("g").findall("g")), told(below)
+        (points, _), bars = map(told, panel.find("g").findall("g")), told(below.find("g"))
         row = np.array([points[j] for j in range(8)])
         assert np.allclose([bars[j] for j in range(8)], weights[3], atol=1e-4)
         assert np.allclose(al.softmax(row), weights[3], atol=1e-3)
