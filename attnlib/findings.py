@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ class Place(NamedTuple):
 
 
 # Probes with which no bug stands in docs/book/symptoms.md, the page Cases by symptom.
-ELSEWHERE = {"layout", "allowed keys"}
+ELSEWHERE = {"allowed keys"}
 
 
 class Diagnosis(tuple):
@@ -79,9 +80,18 @@ class Diagnosis(tuple):
             for row in self
         )
         head = "".join(f'<th style="text-align:left">{title}</th>' for title in self._titles())
-        foot = f'<caption style="caption-side:bottom;text-align:left;color:currentColor">{self.read_on}</caption>'
-        head = f"{foot if self.read_on else ''}<thead><tr>{head}</tr></thead>"
+        foot = '<caption style="caption-side:bottom;text-align:left;color:currentColor">'
+        foot = f"{foot}{_link_page(self.read_on)}</caption>" if self.read_on else ""
+        head = f"{foot}<thead><tr>{head}</tr></thead>"
         return f'<table style="color:currentColor">{head}<tbody>{body}</tbody></table>'
+
+
+def _link_page(words):
+    """Return words whose page is a link, if attnlib is installed and says where its repository is."""
+    said = "".join(str(installed.metadata) for installed in metadata.distributions(name="attnlib"))
+    found = re.search(r"^Project-URL: Repository, (\S+)$", said, re.MULTILINE)
+    tree = found[1].replace("/tree/", "/blob/") if found else ""
+    return re.sub(r"docs/\S+\.md", rf'<a href="{tree}/\g<0>">\g<0></a>', words) if tree else words
 
 
 class Report(Diagnosis):

@@ -2,6 +2,9 @@
 
 import re
 
+import pytest
+
+from tools.book import PAGES, inward
 from tools.series import ROOT, SERIES, find_notebook
 
 SOURCES = ROOT / "docs" / "book"
@@ -21,11 +24,21 @@ def test_the_contents_have_every_page_once():
 
 
 def test_every_question_leads_to_a_heading_that_is_there():
-    links = re.findall(r"\((\w+)\.ipynb#([\w-]+)\)", (SOURCES / "questions.md").read_text("utf-8"))
+    links = re.findall(r"\(\.\./\.\./notebooks/(\w+)\.ipynb#([\w-]+)\)", (SOURCES / "questions.md").read_text("utf-8"))
     assert len(links) > 20
     for name, target in links:
         source = find_notebook(name).source.read_text("utf-8")
         assert target in map(anchor, re.findall(r"^# #+ (.+)", source, re.MULTILINE)), f"{name} has no {target}"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("*.md")), ids=lambda path: path.name)
+def test_every_link_leads_to_a_file_in_the_repository_and_to_a_page_in_the_book(path):
+    link, text = r"\]\((?!\w+:)([^)#]+)", path.read_text("utf-8")
+    here = re.findall(link, text)
+    assert [target for target in here if not (path.parent / target).is_file()] == []
+    there = re.findall(link, inward(text, path.relative_to(ROOT).as_posix()))
+    assert len(there) == len(here) and set(there) <= set(PAGES.values())
+    assert len(here) > 30 or path.stem not in ("questions", "symptoms")
 
 
 def test_the_glossary_is_in_order():

@@ -1,7 +1,10 @@
 """`diagnose` calls modules of any signature, changes nothing, and says what it measured."""
 
+import importlib.metadata
 import subprocess
 import sys
+from email.message import Message
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -134,6 +137,16 @@ def test_heads_that_are_alike_are_counted_as_heads():
         assert measured.startswith(f"4 of 4 heads have the weights of another {what}"), measured
 
 
+def test_the_page_of_cases_is_a_link_where_the_repository_is_known(monkeypatch):
+    diagnosis = Diagnosis([Finding("layout", "beware", "", "")])
+    meta = Message()
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [SimpleNamespace(metadata=meta)])
+    assert "docs/book/symptoms.md" in diagnosis._repr_html_() and "<a" not in diagnosis._repr_html_()
+    meta["Project-URL"] = "Repository, https://github.com/octo-cat/Attn.lib/tree/v2"
+    page = "docs/book/symptoms.md"
+    assert f'<a href="https://github.com/octo-cat/Attn.lib/blob/v2/{page}">{page}</a>' in diagnosis._repr_html_()
+
+
 def test_the_table_says_what_was_measured():
     diagnosis = diagnose(ScaleByEmbedDim(24, 4), embed_dim=24, num_heads=4)
     assert diagnosis["score scale"].measured == "0.2041 = 1/sqrt(embed_dim); 1/sqrt(head_dim) = 0.4082"
@@ -143,7 +156,7 @@ def test_the_table_says_what_was_measured():
     assert diagnosis._repr_html_().count("<tr>") == len(PROBES) + 1
     assert "Cases by symptom" in diagnosis._repr_html_() and "Cases by symptom" not in repr(diagnosis)
     well = diagnose(Attention(24, 4), embed_dim=24, num_heads=4)
-    odd = Diagnosis([Finding("layout", "beware", "", ""), Finding("allowed keys", "wrong", "", "")])
+    odd = Diagnosis([Finding("allowed keys", "wrong", "", "")])
     assert not well.read_on and not odd.read_on and "<caption" not in odd._repr_html_()  # no bug of the page has these
     dead = diagnose(ProjectionsUnused(24, 4), embed_dim=24, num_heads=4)
     assert dead["dead parameters"].measured.startswith("432 of 1032 parameters do nothing: W_Q.weight")

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from sphinx.cmd.build import main as sphinx
 
 from attnlib.colours import LOOK
 
@@ -137,7 +136,7 @@ def goals():
 def gather(folder, lab, model):
     """Put what Sphinx reads into a folder."""
     shutil.copytree(SOURCES, folder)
-    for file in BESIDE:
+    for file in (*BESIDE, *(f"docs/book/{path.name}" for path in SOURCES.glob("*.md"))):
         (folder / PAGES[file]).write_text(inward((ROOT / file).read_text("utf-8"), file), "utf-8")
     for notebook in SERIES:
         nbformat.write(page(notebook, lab, model), folder / notebook.built.name)
@@ -165,6 +164,8 @@ def gather(folder, lab, model):
 
 def build(output, lab=None, model=False):
     """Make a folder anew; on a site `lab` is the address of JupyterLite, `model` tells if its first page has one."""
+    from sphinx.cmd.build import main as sphinx  # here, as tests of links read this module where no Sphinx is
+
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))

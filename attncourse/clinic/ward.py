@@ -75,15 +75,15 @@ def accuracy(model):
         return (model(digits).argmax(-1)[:, :-1] == digits[:, 1:]).float().mean().item()
 
 
-def sick_lines(name):
-    r"""Return the methods that a case replaces, as text: "-" marks the healthy module's lines, "+" the case's own.
+def sick_lines(case):
+    r"""Return the methods that a case or a class replaces, as text: "-" marks the healthy module's lines, "+" its own.
 
     >>> print(sick_lines("case_06").partition("\n")[2])
     -    return math.sqrt(self.d_k)
     +    return math.sqrt(self.embed_dim)
     """
     lines = []
-    kind = (CASES | DECODERS)[name].module
+    kind = (CASES | DECODERS)[case].module if isinstance(case, str) else case
     for method, ill in vars(kind).items():
         if inspect.isfunction(ill):
             well = getattr(kind.__base__, method)

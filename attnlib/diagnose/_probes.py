@@ -34,9 +34,9 @@ PROBES = (
     _Probe(
         "permutation", reach.permutation, "reshape without transpose: it mixes tokens", (*_SAME, "batch consistency")
     ),
-    _Probe("causality", reach.causality, "whether the mask reaches the softmax, and its shape", _WITH_MASK),
+    _Probe("causality", reach.causality, "whether the mask reaches the softmax as -inf, and its shape", _WITH_MASK),
     _Probe(
-        "padding", reach.padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]", _WITH_MASK
+        "padding", reach.padding, "whether the mask reaches the softmax as -inf; (b, n) needs [:, None, :]", _WITH_MASK
     ),
     _Probe("mask polarity", reach.polarity, "what True means to those who call it", _WITH_MASK),
     _Probe("allowed keys", reach.allowed, "a mask that blocks too much; an axis that is not the tokens", _ORDERED),

@@ -392,5 +392,9 @@ def fully_masked(p):
         return "beware", "NaN"
     moved = p.change(before, after)[rows].max()
     if moved <= p.tolerance:
+        trained = [x for x in p.module.parameters() if x.requires_grad and before.requires_grad]
+        gradients = torch.autograd.grad(before.sum(), trained, allow_unused=True) if trained else []
+        if before.isfinite().all() and any(x is not None and x.isnan().any() for x in gradients):
+            return "beware", "finite, but gradients are NaN", "-inf that is added: fill it in, with masked_fill"
         return "ok", "finite; forbidden keys move it by 0"
     return "beware", f"finite; forbidden keys move it by {amount(moved)}"
