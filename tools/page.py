@@ -27,7 +27,7 @@ SCRIPT = "".join(
 STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
-SHORT = 40  # letters of code that a phone has on a line
+SHORT = 36  # letters of code that a phone has on a line, in an exercise, too
 PLAIN = re.compile(r'<span class="(?!(?:k[cdnr]?|ow|c[1m]?|sd)")\w+">(.*?)</span>', re.DOTALL)  # code has two inks
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet|Nothing is kept yet")
 
@@ -90,6 +90,7 @@ def _hanging(line):
     words = html.unescape(re.sub("<.*?>", "", code))
     if len(words) <= SHORT:
         return line
+    code = re.sub(r"(?<=\w\()(?=\w)", "<wbr>", code)  # a long call goes on behind its bracket, not within a name
     return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{code}</span>{end}"
 
 
