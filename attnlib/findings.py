@@ -35,10 +35,6 @@ class Place(NamedTuple):
     look_at: str
 
 
-# Probes with which no bug stands in docs/book/symptoms.md, the page Cases by symptom.
-ELSEWHERE = {"allowed keys"}
-
-
 class Diagnosis(tuple):
     """All findings, in order. Index it by the name of a probe; it shows itself as a table."""
 
@@ -61,12 +57,10 @@ class Diagnosis(tuple):
 
     @property
     def read_on(self) -> str:
-        """Where bugs with such findings stand, or nothing if none of these findings fits."""
-        fits = any(
-            isinstance(one, Finding) and one.verdict in ("wrong", "beware") and one.probe not in ELSEWHERE
-            for one in self
-        )
-        return "Bugs with such findings, each with its line: Cases by symptom, docs/book/symptoms.md" if fits else ""
+        """Where bugs with such findings stand, or nothing: none there has "allowed keys"."""
+        found = [one for one in self if isinstance(one, Finding) and one.probe != "allowed keys"]
+        ill = any(one.verdict in ("wrong", "beware") for one in found)
+        return "Bugs with such findings, each with its line: Cases by symptom, docs/book/symptoms.md" if ill else ""
 
     def _titles(self):
         return [name.replace("_", " ") for name in (self[0] if self else Finding)._fields]
@@ -89,9 +83,9 @@ class Diagnosis(tuple):
 def _link_page(words):
     """Return words whose page is a link, if attnlib is installed and says where its repository is."""
     said = "".join(str(installed.metadata) for installed in metadata.distributions(name="attnlib"))
-    found = re.search(r"^Project-URL: Repository, (\S+)$", said, re.MULTILINE)
-    tree = found[1].replace("/tree/", "/blob/") if found else ""
-    return re.sub(r"docs/\S+\.md", rf'<a href="{tree}/\g<0>">\g<0></a>', words) if tree else words
+    tree = re.search(r"^Project-URL: Repository, (\S+)/tree/(\S+)$", said, re.MULTILINE)
+    link = tree and rf'<a href="{tree[1]}/blob/{tree[2]}/\g<0>">\g<0></a>'
+    return re.sub(r"docs/\S+\.md", link, words) if tree else words
 
 
 class Report(Diagnosis):
