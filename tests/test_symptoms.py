@@ -191,12 +191,22 @@ def keeps_its_share(module):
     return zero_above(module) is False and not differ(ratio[..., 0, 1:] * math.e, ratio[..., 0, :1].expand(5, 4, 4))
 
 
+def sharp_alone(module):
+    """Whether weights are too sharp without a mask."""
+    x = tokens()[..., : module.embed_dim]
+    return module(x)[1].amax(-1).mean() > cured(module)(x)[1].amax(-1).mean() + 0.015
+
+
+def hidden_sums(module):
+    return seen(module).sum(-1)[..., :-1]  # of all queries from which a key is hidden
+
+
 HOLDS = {
     symptoms.future_moves_the_past: {
         "hidden_scores_zero": lambda m: alike_in_a_row(m) and not symptoms.pales(m) and as_sdpa(m, None, None),
         "case_01": lambda m: not seen(m).nan_to_num()[..., CAUSAL].any(),
         "case_02": lambda m: not differ(seen(m), seen(m, None)),
-        "case_03": lambda m: zero_above(m) and bool((seen(m).sum(-1)[..., :-1] < 0.99).all()),
+        "case_03": lambda m: zero_above(m) and bool((hidden_sums(m) < 0.99).all()),
         "mask_added_as_numbers": keeps_its_share,
         "case_35": lambda m: bool((seen(m)[:, 1:, 0, 1:] > 0).all()) and not seen(m)[:, 0][..., ~CAUSAL].any(),
         "case_33": lambda m: alike_in_a_row(m) and symptoms.pales(m) and differ(seen(m, None), seen(cured(m), None)),
@@ -229,13 +239,28 @@ HOLDS = {
     symptoms.fused_differs: {
         "case_01": lambda m: as_sdpa(m, handed=~CAUSAL),
         "case_02": lambda m: as_sdpa(m, handed=None),
-        "case_03": lambda m: zero_above(m) and bool((seen(m).sum(-1)[..., :-1] < 0.99).all()),
+        "case_03": lambda m: zero_above(m) and bool((hidden_sums(m) < 0.99).all()),
         "case_29": lambda m: as_sdpa(m, scale=1),
         "hidden_scores_zero": alike_in_a_row,
         "mask_added_as_numbers": lambda m: as_sdpa(m, handed=CAUSAL.float()),
         "case_35": lambda m: (
             not differ(seen(m)[:, 0], seen(cured(m))[:, 0]) and differ(seen(m)[:, 1], seen(cured(m))[:, 1])
         ),
+    },
+    symptoms.pales: {
+        "case_06": lambda m: not symptoms.pales(fresh(type(m), 24, 1)),
+        "case_33": lambda m: symptoms.pales(fresh(type(m), 24, 1)) and bool(hidden(m).any()),
+    },
+    symptoms.sharpens: {
+        "case_21": lambda m: not sharp_alone(fresh(type(m), 16, 4)) and sharp_alone(m),
+        "case_23": lambda m: all(sharp_alone(fresh(type(m), *sizes)) for sizes in ((24, 4), (16, 4), (24, 2))),
+        "case_29": lambda m: not sharp_alone(m),
+    },
+    symptoms.rows_do_not_sum_to_one: {
+        "case_03": lambda m: not differ(seen(m, None).sum(-1), torch.ones(())) and bool((hidden_sums(m) < 0.99).all()),
+        "case_07": lambda m: sums_to_one(m, -2),
+        "case_25": lambda m: not differ(10 * seen(m, None), (10 * seen(m, None)).round()),
+        "case_01": lambda m: bool((seen(m).sum(-1)[..., :-1] > 0.9999).all()) and not seen(m)[..., -1, :].any(),
     },
     symptoms.tokens_are_mixed: {"case_19": lambda m: not follow(m), "case_20": follow},
 }

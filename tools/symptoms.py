@@ -292,11 +292,31 @@ APART = {
         "mask_added_as_numbers": "they agree once sdpa gets `mask.float()`, which it adds",
         "case_35": "the first head agrees",
     },
+    pales: {
+        "case_06": "with one head nothing is wrong",
+        "case_33": "with one head, too; hidden keys have weight",
+    },
+    sharpens: {
+        "case_21": "where there are as many heads as features in a head, nothing is wrong",
+        "case_23": "with any number of heads, and without a mask, too",
+        "case_29": "with a mask only",
+    },
+    rows_do_not_sum_to_one: {
+        "case_03": "with a mask only; sums are less than 1",
+        "case_07": "columns sum to 1",
+        "case_25": "without a mask, too; all weights are multiples of 0.1",
+        "case_01": "all rows sum to 1 but the last, which may attend to all and attends to none",
+    },
     tokens_are_mixed: {
         "case_19": "weights do not follow either",
         "case_20": "weights follow, outputs do not",
     },
 }
+
+
+def rank(name):
+    """Return how far behind others a bug stands: the first place that APART gives it."""
+    return min(([*told].index(name) for told in APART.values() if name in told), default=99)
 
 
 def suspects(strikes):
@@ -308,7 +328,7 @@ def suspects(strikes):
         found = [name for name, case in BUGS.items() if strikes(fresh(case.module).eval())]
     found = [name for name in found if name != BY_CHANCE or strikes is second_call_differs]
     order = [*APART.get(strikes, ())]
-    return sorted(found, key=lambda name: order.index(name) if name in order else len(order))
+    return sorted(found, key=lambda name: order.index(name) if name in order else len(order) + rank(name))
 
 
 # --- the page
@@ -412,7 +432,10 @@ def page():
     for name, case in BUGS.items():
         signatures.setdefault(case.caught_by, []).append(name)
     alone = sum(len(names) == 1 for names in signatures.values())
-    rows = [f"| {probes(found)} | {', '.join(map(link, names))} |" for found, names in sorted(signatures.items())]
+    rows = [
+        f"| {probes(found)} | {', '.join(map(link, sorted(names, key=rank)))} |"
+        for found, names in sorted(signatures.items())
+    ]
     return "\n".join(
         [
             "# Cases by symptom\n",
@@ -428,7 +451,7 @@ def page():
             "## What does diagnose say?\n",
             "[diagnose](../diagnose.md) examines your module by what it does: `python -m attnlib.diagnose "
             f"my_file:MyClass --embed-dim 64`. The {len(BUGS)} bugs have {len(signatures)} signatures; {alone} bugs "
-            "have one of their own.\n",
+            "have one of their own; what tells the others apart stands in the lists above.\n",
             "| it finds | suspects |\n|---|---|",
             *rows,
             "\n## The suspects\n",
