@@ -5,9 +5,9 @@ if (theme) document.documentElement.dataset.theme = theme;
 // A slide is measured with its own letters.
 window.deckFonts = Promise.allSettled([...document.fonts].map((face) => face.load()));
 
-// A slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, and with
-// them the slides get the other keys back.
-const TURNS = ["PageDown", "PageUp", " "];
+// A slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, or open the notes, and
+// with them the slides get the other keys back.
+const TURNS = ["PageDown", "PageUp", " ", "s"];
 window.addEventListener("keydown", ({ key }) => TURNS.includes(key) && document.activeElement?.matches("input") && document.activeElement.blur(), true);
 
 // Home and End move the first slider of a slide, which has the keys from then on. They never turn slides.

@@ -137,6 +137,8 @@ def to_fill_in(picture, given):
 
 def join_opening(opening, sign, first, *rest):
     """Return the slides of a notebook. A question without a picture stands above the first one's, or has the `sign`."""
+    if not opening.question:
+        return [first._replace(notes=opening.notes + first.notes), *rest]
     if opening.picture:
         return [opening._replace(sign=sign), first, *rest]
     if first.question or first.kind:
@@ -232,7 +234,11 @@ class Chapter:
         notes = self.notes("")[0]
         if before:
             notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
-        above = TOLD["openings"].get(self.notebook.slug, "")
+        head = f"{self.notebook.number} · {self.notebook.title}"
+        above = TOLD["openings"].get(self.notebook.slug)
+        if above == "":
+            return Slide(head, "", notes=notes)
+        above = above or ""
         drawn = "|---|" not in above  # a table stands in place of the picture
         tagged = [cell for cell in self.sections[""] if has_tag(cell, "slide")]
         shows = markdown(above) + "".join(self.picture(cell, " " * bool(above), drawn) for cell in tagged)
@@ -240,9 +246,9 @@ class Chapter:
         asks = " ".join(asked for asked, answer in parts if plain(answer) in plain(answers)) if parts else ""
         if parts and not asks:
             sys.exit(f"{self.notebook.name}: no slide answers its question. Fix: [questions] in tools/lecture.toml.")
-        head = f"{self.notebook.number} · {self.notebook.title}"
-        given = TOLD["given"].get(self.notebook.slug, 1)
-        return Slide(head, "", shows, notes, markdown(asks or plans.opening(self.sections[""])), given=given)
+        given, title = TOLD["given"].get(self.notebook.slug, 1), TOLD["titles"].get(self.notebook.slug, "")
+        asked = markdown(asks or plans.opening(self.sections[""]))
+        return Slide(head, "", shows, notes, asked, claim=title, given=given)
 
     def slides(self, heading):
         """Return the slides of a section, each with what is said at it."""
@@ -254,6 +260,7 @@ class Chapter:
         pictured = plans.slide_cells(cells)
         for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
             question, asked = plans.question_of(cell, cells)
+            asked = asked if entry.get("asks", "?") else None
             told, question = vote(asked) if asked else "", markdown(question)
             if "asks" in entry:
                 question = markdown(entry["asks"]) + (question[question.rindex("<ul>") :] if asked else "")

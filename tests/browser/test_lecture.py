@@ -236,6 +236,16 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     assert "Next. What does bank become beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
     assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them
+    opening.value.set_viewport_size({"width": 1366, "height": 700})
+    below = opening.value.locator("#upcoming-slide").bounding_box()
+    assert below["y"] + below["height"] <= 700 and abs(below["width"] / below["height"] - 4 / 3) < 0.05
+
+
+def test_the_notes_open_though_a_slider_has_the_keys(new_page, built):
+    page = new_page()
+    at_view(page, built, find_notebook("scaling").number, ", 0, 9").focus()
+    with page.expect_popup(timeout=5000):
+        page.keyboard.press("s")
 
 
 @pytest.mark.parametrize("name", ["45", "90"])
