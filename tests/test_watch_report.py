@@ -256,7 +256,7 @@ def test_a_report_shows_itself_as_a_diagnosis_does_and_says_what_it_cannot_see()
     assert head.split() == ["where", "probe", "verdict", "measured", "look", "at"] and row.startswith(
         f"{ODD} layers.{ODD}"
     )
-    assert count.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
+    assert count.startswith("4 calls examined.") and "a causal mask no layer has; padding after causal text" in last
     assert said["score scale"].verdict == "wrong" and "<table" in said._repr_html_()
 
 
@@ -327,6 +327,16 @@ def test_a_layer_left_in_training_drops_what_the_model_does_not():
     with torch.no_grad(), watch(model) as seen:
         model(torch.randn(2, N, 32))
     assert verdicts(report(seen)) == [("wrong", "determinism")]
+
+
+def test_a_layer_that_forgets_padding_is_told_with_real_where_a_real_token_sees_it():
+    """On the right a causal mask hides it from real tokens, so it does no harm: pad on the left to test."""
+    causal = torch.ones(N, N).bool().tril()
+    for real, with_real in ((REAL.flip(1).bool(), ["padding"] * 2), (REAL.bool(), [])):
+        strict = causal & real[:, None, None]
+        layers = [written(hidden=~allowed) for allowed in (strict, strict, causal, strict)]
+        assert [place.probe for place in report(calls_of(*layers), real=real)] == with_real
+        assert verdicts(report(calls_of(*layers))) == [("wrong", "padding")]
 
 
 def test_what_padded_queries_see_is_not_judged():
