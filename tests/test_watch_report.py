@@ -89,6 +89,13 @@ class Layers(nn.Module):
         return x
 
 
+class Mixes(nn.Module):
+    """A layer without attention."""
+
+    def forward(self, x, mask=None):
+        return x.cumsum(1)
+
+
 def calls_of(*attends, n=N, mask=None, **numbers):
     torch.manual_seed(0)
     with torch.no_grad(), watch(model := Layers(*attends, **numbers).eval()) as seen:
@@ -508,6 +515,10 @@ def test_a_layer_whose_call_was_not_seen_is_told_where_its_siblings_have_one():
     assert tuple(place)[:4] == (
         "parts.layers.1", "calls", "could not tell", "no call seen, its 3 siblings have one"
     ) and said.ok  # fmt: skip
+    with torch.no_grad(), watch(model := Layers(*[written()] * 4).eval()) as seen:
+        model.parts["layers"][2] = Mixes()  # of another class, so meant without
+        model(torch.randn(2, N, 32))
+    assert len(seen) == 3 and not report(seen)
     assert not report(calls_of(written(), unseen)) and not report(calls_of(*[written(), unseen] * 3))
     with watch(model := Layers(*[written()] * 4), layers="*.1") as seen:  # listed, so seen
         model(torch.randn(2, N, 32))
