@@ -92,7 +92,7 @@ class Report(Diagnosis):
     """What is wrong, strange or undecided in the calls of a model; it shows itself as a table, and says how many."""
 
     calls = 0
-    unseen = "positions; which heads share keys; a causal mask that is missing in every layer; what training decides"
+    unseen = "positions; groups of heads; a causal mask no layer has; padding after causal text; what training decides"
 
     @classmethod
     def of(cls, found: Iterable[Sequence[Any]], calls: int) -> "Report":

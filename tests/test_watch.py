@@ -596,6 +596,22 @@ def test_what_cannot_be_followed_is_listed_and_does_not_stop_the_model(monkeypat
         seen[0].trace()
 
 
+def test_a_layer_that_is_replaced_while_the_model_runs_does_not_take_the_name_of_another():
+    """As BigBird does with short texts; a new module might get the id of one that is gone."""
+
+    class Replacing(nn.Module):
+        def forward(self, x):
+            self.inner = nn.MultiheadAttention(DIM, HEADS, batch_first=True)
+            return self.inner(x, x, x)[0]
+
+    layers = nn.Sequential(*[Replacing() for _ in range(4)])
+    for layer in layers:
+        layer.inner = nn.MultiheadAttention(DIM, HEADS, batch_first=True)
+    with watch(layers) as seen:
+        layers(torch.randn(2, N, DIM))
+    assert [call.path for call in seen] == ["0", "1", "2", "3"]
+
+
 @pytest.mark.parametrize("other", [F.softmax, None, nn.Linear])
 def test_only_a_module_can_be_watched(other):
     with pytest.raises(TypeError, match=r"watch expects an nn\.Module that runs in Python, got"), watch(other):

@@ -89,6 +89,13 @@ class Layers(nn.Module):
         return x
 
 
+class Mixes(nn.Module):
+    """A layer without attention."""
+
+    def forward(self, x, mask=None):
+        return x.cumsum(1)
+
+
 def calls_of(*attends, n=N, mask=None, **numbers):
     torch.manual_seed(0)
     with torch.no_grad(), watch(model := Layers(*attends, **numbers).eval()) as seen:
@@ -256,7 +263,7 @@ def test_a_report_shows_itself_as_a_diagnosis_does_and_says_what_it_cannot_see()
     assert head.split() == ["where", "probe", "verdict", "measured", "look", "at"] and row.startswith(
         f"{ODD} layers.{ODD}"
     )
-    assert count.startswith("4 calls examined.") and "a causal mask that is missing in every layer" in last
+    assert count.startswith("4 calls examined.") and "a causal mask no layer has; padding after causal text" in last
     assert said["score scale"].verdict == "wrong" and "<table" in said._repr_html_()
 
 
@@ -327,6 +334,16 @@ def test_a_layer_left_in_training_drops_what_the_model_does_not():
     with torch.no_grad(), watch(model) as seen:
         model(torch.randn(2, N, 32))
     assert verdicts(report(seen)) == [("wrong", "determinism")]
+
+
+def test_a_layer_that_forgets_padding_is_told_with_real_where_a_real_token_sees_it():
+    """On the right a causal mask hides it from real tokens, so it does no harm: pad on the left to test."""
+    causal = torch.ones(N, N).bool().tril()
+    for real, with_real in ((REAL.flip(1).bool(), ["padding"] * 2), (REAL.bool(), [])):
+        strict = causal & real[:, None, None]
+        layers = [written(hidden=~allowed) for allowed in (strict, strict, causal, strict)]
+        assert [place.probe for place in report(calls_of(*layers), real=real)] == with_real
+        assert verdicts(report(calls_of(*layers))) == [("wrong", "padding")]
 
 
 def test_what_padded_queries_see_is_not_judged():
@@ -498,6 +515,10 @@ def test_a_layer_whose_call_was_not_seen_is_told_where_its_siblings_have_one():
     assert tuple(place)[:4] == (
         "parts.layers.1", "calls", "could not tell", "no call seen, its 3 siblings have one"
     ) and said.ok  # fmt: skip
+    with torch.no_grad(), watch(model := Layers(*[written()] * 4).eval()) as seen:
+        model.parts["layers"][2] = Mixes()  # of another class, so meant without
+        model(torch.randn(2, N, 32))
+    assert len(seen) == 3 and not report(seen)
     assert not report(calls_of(written(), unseen)) and not report(calls_of(*[written(), unseen] * 3))
     with watch(model := Layers(*[written()] * 4), layers="*.1") as seen:  # listed, so seen
         model(torch.randn(2, N, 32))

@@ -26,8 +26,8 @@ class Watching(TorchFunctionMode):
     def __init__(self, seen, layers, most):
         super().__init__()
         self.paths = {id(part): name.removeprefix("_orig_mod").lstrip(".") for name, part in seen.model.named_modules()}
-        self.seen, self.layers, self.left = seen, layers, most
-        self.written = Follower(self.keep)
+        self.held = [*seen.model.modules()]  # else a module that is made while it runs may get the id of one replaced
+        self.seen, self.layers, self.left, self.written = seen, layers, most, Follower(self.keep)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
