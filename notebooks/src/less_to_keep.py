@@ -30,8 +30,8 @@ print(smollm.missing() or "The model is here. Each loss is measured now.")
 fetch_button.fetch_button()  # in a browser without the model
 
 # %% [markdown]
-# Here are the keys that one head keeps of 32 tokens: a row for each token, a column for each feature. Some columns look alike in
-# nearly every row. Which of these stripes could you leave out?
+# Here are the keys that one head keeps of 32 tokens: a row for each token, a column for each feature. Which
+# of these stripes could you leave out?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 some = smollm.recorded("some_keys")
@@ -239,7 +239,7 @@ verdict
 # %% [markdown]
 # ### It speaks in few bits
 #
-# Now each key and value goes through your function first.
+# Each key and value goes through your function first.
 
 # %%
 few_bits = my_rounded if verdict.passed else rounded  # ours, until yours is right
@@ -507,13 +507,13 @@ plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
 # *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query
-# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It is the best guess before both judges, and beats the true eight on *Alice* and the copy. A guess
+# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). No guess is better, and it beats the true eight on *Alice* and the copy. A guess
 # from keys in 2 bits is spoiled by the stripes.
 
 # %% [markdown]
 # ## 6 · Fewer layers
 #
-# A window of 16 tokens and the first one takes a twelfth of the bytes, and finds nothing. But suppose five of the 30 layers keep
+# A window of 16 tokens and the first one takes a twelfth of the bytes, and finds nothing. Suppose five of the 30 layers keep
 # the whole text. Which five?
 
 # %% [markdown] tags=["exercise"]
