@@ -206,6 +206,9 @@ def test_what_the_text_says_of_fewer_layers():
     (solution,) = (code for _, number, code in exercises(source) if number == numbers()["layers"])
     exec(solution, names := {})
     assert sorted(names["my_layers"](smollm.narrow_layers(None))) == five
+    for layers in ([0], [31], [0, 5]):
+        with pytest.raises(ValueError, match="layers are 1 to 30"):
+            smollm.narrow_layers(None)(layers)
     sinks = np.array(smollm.recorded("sinks")["by layer"])
     assert tuple(1 + np.argsort(-sinks)[:5]) == SINKS and set(SINKS) == set(sets["the largest sinks"][0])
 

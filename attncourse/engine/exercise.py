@@ -453,8 +453,8 @@ class MemoryBounded(Function):
             raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {found.problem}")
         if found.values[0]:
             raise Unfit(
-                f"All results are right. But from {LONG} to {2 * LONG} tokens, {self.where}, each further token "
-                f"takes {FEW} numbers or more. Fix: {self.fix}.",
+                f"All results are right. But from {LONG} to {2 * LONG} tokens, {self.where}: memory "
+                f"grows by {FEW} numbers a token or more. Fix: {self.fix}.",
                 self.grows,
             )
 

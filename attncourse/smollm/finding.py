@@ -50,13 +50,15 @@ def narrow_layers(speaker):
 
     They are on the next word of Alice, and on the digits of codes that are asked again; those of one layer are stored.
     """
-    alone = recorded("layers")["alone"]
+    alone, every = recorded("layers")["alone"], {*range(1, 31)}
 
     def judge(layers):
         layers = {int(i) for i in layers}
+        if not layers <= every:
+            raise ValueError("layers are 1 to 30")
         if len(layers) == 1:
             return tuple(alone[layers.pop() - 1])
-        other = speaker.using(**NARROW, whole=set(range(1, len(alone) + 1)) - layers)
+        other = speaker.using(**NARROW, whole=every - layers)
         return other.loss(texts.ALICE), codes_found(other)[1]
 
     return judge

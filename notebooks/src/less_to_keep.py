@@ -30,8 +30,8 @@ print(smollm.missing() or "The model is here. Each loss is measured now.")
 fetch_button.fetch_button()  # in a browser without the model
 
 # %% [markdown]
-# Here are the keys that one head keeps of 32 tokens: a row for each token, a column for each feature. Some columns look alike in
-# nearly every row. Which of these stripes could you leave out?
+# Here are the keys that one head keeps of 32 tokens: a row for each token, a column for each feature. Which
+# of these stripes could you leave out?
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 some = smollm.recorded("some_keys")
@@ -239,7 +239,7 @@ verdict
 # %% [markdown]
 # ### It speaks in few bits
 #
-# Now each key and value goes through your function first.
+# Each key and value goes through your function first.
 
 # %%
 few_bits = my_rounded if verdict.passed else rounded  # ours, until yours is right
@@ -301,7 +301,7 @@ predict.scale_per_feature(guess_scale)
 # How much of a head's keys is their mean over all tokens?
 
 # %%
-print(f"keys:   {part['keys']:.2f} of the mean square is the same in every token")
+print(f"keys:   their mean makes up {part['keys']:.2f} of their squared length")
 print(f"values: {part['values']:.2f}")
 
 # %% [markdown] tags=["predict"]
@@ -331,7 +331,7 @@ predict.shared_by_all_keys(guess_shared)
 
 # %% [markdown]
 # A constant $c$ in all keys adds $q \cdot c$ to every score of a row, and a shift of a row changes no weight (notebook
-# [[vectorized]]). Softmax cannot see it. Values are another matter, and so are keys before the rotation, because each position
+# [[vectorized]]). Softmax cannot see it, so all stripes that are constant may go. Values are another matter, and so are keys before the rotation, because each position
 # turns the constant into another vector:
 
 
@@ -365,7 +365,7 @@ live.keys_map(K, Q, tokens=words, row=27)
 
 # %%
 other = part["keys, from the prose"]
-print(f"of the mean square: its own mean {part['keys']:.2f}, the prose's {other:.2f}")
+print(f"of squared length: its own mean {part['keys']:.2f}, the prose's {other:.2f}")
 three = ("a scale per token", "stripes away, per token", "keys per feature")
 ways = [way for way in by_name if way[0] in three and way[1] != "8 bits"]
 table_of(*ways)
@@ -373,7 +373,7 @@ table_of(*ways)
 # %% [markdown]
 # In the second group of rows the constant of *another* text is gone. That costs no byte, and in 3 and 2
 # bits all three texts are better off ([Zhang et al. 2024](../REFERENCES.md#zhang-2024) subtract a mean, too). But RoPE turns the
-# constant: 280 tokens further on it takes away 0.46.
+# constant: 280 tokens further on it takes away 0.46, in place of 0.61.
 #
 # A scale per feature needs a whole column. While a text grows, keys wait in **groups** of 32 tokens, each of which then gets
 # scales of its own.
@@ -507,13 +507,13 @@ plot.table(names, rows, tint=["recall"])
 
 # %% [markdown]
 # *Recall* is the share of the true eight among the guessed ones, on *Alice*. *16 of 64 features* takes those in which the query
-# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). It comes nearest to the true eight before both judges. A guess
+# is largest ([Ribar et al. 2023](../REFERENCES.md#ribar-2023)). No guess is better, and it beats the true eight on *Alice* and the copy. A guess
 # from keys in 2 bits is spoiled by the stripes.
 
 # %% [markdown]
 # ## 6 · Fewer layers
 #
-# A window of 16 tokens and the first one takes a twelfth of the bytes, and finds nothing. But suppose five of the 30 layers keep
+# A window of 16 tokens and the first one takes a twelfth of the bytes, and finds nothing. Suppose five of the 30 layers keep
 # the whole text. Which five?
 
 # %% [markdown] tags=["exercise"]
@@ -595,8 +595,7 @@ predict.three_narrowed(guess_three)
 # without it, and 80 % are. With 1, 2 and 3 *Alice* costs more, and nearly all is found. The five that the codes miss most keep 40
 # % of them; the five that the next word misses most, nothing.
 #
-# [Gemma 3](../REFERENCES.md#heads-of-models) was trained with five narrow layers of six, so every sixth serves it. This model
-# finds where it learned to find.
+# [Gemma 3](../REFERENCES.md#heads-of-models) was trained with five narrow layers of six, so every sixth serves it.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -682,7 +681,7 @@ print(f"DeepSeek-V3, its latents:                  {deep * (latent + turned) * 2
 print(f"Llama 3 8B, 8 heads of keys and values:    {2 * 32 * 8 * 128 * 2:9,}")
 
 # %% [markdown]
-# Absorbing pays for few queries. Each then meets latents of 512 numbers in place of keys and values of 128, and of many queries
+# Absorbing pays for few queries. Each then meets latents of 512 numbers in place of keys and values of 128; with many queries
 # that costs more than it saves. Multiplications in a head, over 4,096 tokens:
 
 # %%
@@ -713,7 +712,7 @@ table_of(*ways)
 predict.whose_directions(guess_directions)
 
 # %% [markdown]
-# So the choice matters most. A model that is trained with a latent learns which directions to keep.
+# Of other texts 192 directions beat 256 of the matrices before both judges. A model that is trained with a latent learns which directions to keep.
 
 # %% [markdown]
 # ## 8 · What does a byte buy?
@@ -742,10 +741,10 @@ live.price([*points, *MINE_TOO])
 # Fewer bits buy most for both judges: keys in groups, in 4 bits, take less than a third of the bytes, cost 0.04 or less on each
 # text, and find 88 % of the codes.
 #
-# Windows of 16 and 32 tokens with the first one begin both bands, and find no code. From the second
-# groups in 4 bits are gone: stripes away in 3 bits read the copy a little better, and find half as many codes.
-# Latents of other texts, at rank 192, lose 0.47 on *Alice*, and still find 72 %. Five whole layers (on the line
-# *everything*) find 40 % for 5,409 bytes, groups in 3 bits 65 % for 6,065.
+# Windows of 16 and 32 tokens with the first one begin both bands, and find no code. In the second judge's band,
+# groups in 4 bits are missing: stripes away in 3 bits read the copy a little better, and find half as many codes.
+# Latents of other texts, at rank 192, lose 0.47 on *Alice*, and still find 72 %. Five layers with the whole text
+# find 40 % for 5,409 bytes, groups in 3 bits 65 % for 6,065.
 #
 # With the model, add a point of your own:
 

@@ -117,7 +117,7 @@ print(sum(W.size for W in model.weights().values()), "parameters")
 print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
 
 # %% [markdown]
-# Now it writes, by the loop of exercise [[write]], up to a full stop.
+# Now it writes, up to a full stop.
 
 
 # %%
@@ -181,7 +181,7 @@ some = writer.write(writer.all_at_once(model), size=200, temperature=2)
 print(f"temperature 2: grammatical {writer.share_grammatical(some):.2f}")
 
 # %% [markdown]
-# Most of its sentences stand nowhere in the corpus, yet they are right. At temperature 2, forbidden words come more often. At
+# Most sentences are new, yet right. At temperature 2, forbidden words come more often. At
 # temperature 0 the most likely word is always taken: **greedy** decoding. (*Top-k* and *top-p* draw among the most likely words only.)
 
 # %% [markdown] tags=["predict"]
@@ -259,7 +259,7 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
 #
 # `my_step(query, key, value, past, grouped)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those of $n$
 # new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. `grouped(query, keys, values, mask)` is
-# attention for $h$ heads of queries and $g$ of keys: call it with all keys, all values and a causal mask. Return `(output, (keys,
+# attention for $h$ heads of queries and $g$ of keys (so far $g = h$): call it with all keys, all values and a causal mask. Return `(output, (keys,
 # values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
 
 
@@ -500,7 +500,7 @@ names = ["seed", "whole", "without SUBJECT", "without OTHER"]
 plot.table(names, lines)
 
 # %% [markdown]
-# All five get all 288 right. Without the subject, agreement falls in all five, by 0.19 to 0.62. Without the other
+# All five get all 288 right. Without the subject, agreement falls in all five, by 0.19 to 0.62; chance is 0.5. Without the other
 # noun nothing is lost. So these models look at the subject to get the verb right.
 
 # %% [markdown]
@@ -642,7 +642,7 @@ for ax, (told, serving) in zip(axes, orders.items()):
     _ = ax.axis("off")
 
 # %% [markdown]
-# We copy a writer's two heads of keys and values into one with four, in both orders.
+# We copy a writer's two heads of keys and values into a writer with four, in both orders.
 
 
 # %% jupyter={"source_hidden": true}
@@ -666,7 +666,7 @@ print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
-# Dealt out in turn, two of the four heads meet the wrong keys. The ONNX standard [had it so](https://github.com/onnx/onnx/pull/7274). Trained
+# Two of the four heads meet the wrong keys. The ONNX standard [had it so](https://github.com/onnx/onnx/pull/7274). Trained
 # with 2 or 1 heads of keys and values, the writer has 0.99 and more of its sentences right in all five runs.
 
 # %%
@@ -711,7 +711,7 @@ mine.keep(my_grouped)
 # ## 8 · Guess ahead
 #
 # A cache leaves one pass for each word. Can a pass write several? It can *check* several, since it reads them side by side. So let
-# somebody guess. Here another writer guesses six words, and one pass of ours says what it would have written at each:
+# somebody guess. Another writer guesses six words, and one pass of ours says what it would have written:
 
 # %% tags=["nbval-ignore-output"]
 small, start = writer.stored("2 KV heads"), writer.tokens_of("the king that")  # (1, 4)
@@ -723,19 +723,22 @@ for name, words in {"draft": draft[0, start.shape[1] :], "model": says}.items():
     print(f"{name}:", *(f"{writer.WORDS[word]:8}" for word in words))
 
 # %% [markdown]
-# Three words agree and stay, and *hear* is the model's own. What agrees behind it was read in another text: it goes, and the cache is cut
-# back. This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
+# Three words agree and stay, and *hear* is the model's own. Later agreements do not count: they were read behind *follow*, which is not
+# in the text. The cache is cut back. This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 #
-# Does it pay? For the model of notebook [[it_speaks]] the text itself guesses: what followed where the last two tokens stood earlier, at
-# most seven tokens.
+# Does it pay, for the model of notebook [[it_speaks]]? No second model guesses. Find where the last two tokens stood before, and copy what
+# followed, at most seven.
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 timed, rows = smollm.reading(), []  # stored: how long a pass takes
-price = np.median(
-    np.divide(timed["seconds"], np.array(timed["seconds"])[:, :1]), axis=0
+seconds = np.array(timed["seconds"])  # (rounds, passes)
+price = np.median(seconds / seconds[:, :1], axis=0)
+longer = [f"{np.interp(n, timed['tokens'], price):.1f}" for n in (5, 8)]
+print(
+    "a pass over 5 or 8 tokens takes {} or {} times as long as over 1".format(*longer)
 )
-longer = dict(zip(timed["tokens"], price))[8]
-print(f"a pass over 8 tokens takes {longer:.1f} times as long as over 1")
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 for name, one in smollm.recorded("guesses").items():
     drafted, accepted = np.array(one["passes"]).T
     cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
@@ -746,8 +749,8 @@ names = ["text", "passes", "with a draft", "accepted", "price", "same text"]
 plot.table(names, rows)
 
 # %% [markdown]
-# All seven texts equal greedy decoding to the last letter. *Price* is the time of a token, 1 without drafts: wrong drafts cost, as in
-# counting, and a copy pays most.
+# All seven texts equal greedy decoding. *Price* is the time of a token, 1 without drafts. Wrong drafts cost, as in
+# counting, and a copy pays most. Shorter drafts, as in French, cost less.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[accept_draft]] · Guess ahead

@@ -26,10 +26,10 @@ W = {name: np.array(values) for name, values in stored["drawn"].items()}
 x = W["x"]  # (n, d_model)
 
 
-def compare(layer):
+def compare(layer, **own):  # a layer for all models, or each its own
     rows = []
     for name, theirs in stored["outputs"].items():
-        off = np.abs(layer(x) - np.array(theirs)).max(axis=-1)  # (n,)
+        off = np.abs(own.get(name, layer)(x) - np.array(theirs)).max(axis=-1)  # (n,)
         told = (off[0], off.max(), np.abs(theirs).max())
         rows.append([name, *(f"{number:.2f}" for number in told)])
     names = ["model", "off at the first token", "at any token", "largest output"]
@@ -189,8 +189,8 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
 # these four models, and `al.rope` does so, too. Each way works with weights that were trained with it ([two
-# threads](../REFERENCES.md#rope-pairs) of people who found out). In the order 0 2 4 6 1 3 5 7 of the features neighbours stand $d_k /
-# 2$ apart, which turns one way into the other:
+# threads](../REFERENCES.md#rope-pairs) of people who found out). Reorder the features as 0 2 4 6 1 3 5 7: old
+# neighbours now stand $d_k / 2$ apart.
 
 # %%
 order = np.argsort(np.arange(8) % 2, kind="stable")  # 0, 2, 4, 6, 1, 3, 5, 7
@@ -204,8 +204,8 @@ for name, scores in {
     print(f"{name:36} scores off by {np.abs(scores - right).max():.2f}")
 
 # %% [markdown]
-# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, with the biases and gains of these
-# features.
+# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and the biases of these features, if
+# there are any.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rope]] · RoPE
@@ -575,8 +575,8 @@ verdict
 # %% [markdown]
 # ## 4 · Is that the real thing?
 #
-# Which functions of `Layer` are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. `attention` serves Llama and Qwen3, whose norm
-# stands before it.
+# Which functions of `Layer` are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. Llama and Qwen3 run through your `attention`; Qwen3's
+# norm comes before it.
 
 # %% tags=["nbval-ignore-output"]
 names = ("rope", "split_heads", "merge_heads", "attention")
@@ -595,15 +595,16 @@ SWITCHES = {
 }
 
 # %%
+layers = {name: Layer(W, 4, 2, **switches) for name, switches in SWITCHES.items()}
+compare(None, **layers)
+
+# %%
 for name, switches in SWITCHES.items():
-    theirs = np.array(stored["outputs"][name])  # (n, d_model)
-    difference = np.abs(Layer(W, 4, 2, **switches)(x) - theirs).max()
-    without = np.abs(Layer(W, 4, 2)(x) - theirs).max()
-    told = f", without its option by {without:.2f}" if switches else ""
-    print(f"{name:8} differs by {difference:.7f}{told}")
+    output = Layer(W, 4, 2, **switches)(x)  # (n, d_model)
+    print(f"{name:8} differs by {np.abs(output - stored['outputs'][name]).max():.7f}")
 
 # %% [markdown]
-# All four are equal to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
+# All numbers are 0: the four are equal to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
 # give what all at once gives, however the tokens come in.
 
 # %%
@@ -731,7 +732,10 @@ for n in (64, 512):
 #
 # SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
 # Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
-# finds its tokens in the first. It is the mean over two draws of random tokens, prose and code.
+# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code.
+#
+# *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4 times slower. *By parts*
+# slows only the slow pairs ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("farther")
@@ -750,11 +754,10 @@ print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 8000, 12_000)), sep=", ")
 
 # %% [markdown]
 # As trained, the model finds its tokens at a gap of 6,000 and loses them at 8,000, which ends at position
-# 8,079: *inside* training. Code behind prose is read as well up to 12,000: there finding breaks before speaking.
+# 8,079: *inside* training. Code behind prose is read as well up to 12,000: it stops finding long before it stops writing well.
 #
-# *Every pair slowed* by 4 keeps 32,768 positions within known angles. It fails even without a gap: the angle
-# between neighbours is a quarter of the known one. *By parts* ([Peng et al. 2023](../REFERENCES.md#peng-2023)) slows
-# only the slow pairs, and *another base* slows each pair the more, the slower it is. Both find the copy at 12,000, neither at
+# *Every pair slowed* keeps 32,768 positions within known angles. It fails even without a gap: the angle
+# between neighbours is a quarter of the known one. *By parts* and *another base* find the copy at 12,000, neither at
 # 30,000: known angles are not enough. Slow only the queries, and the error shows only far away.
 #
 # <details><summary><b>How sure is this?</b></summary>
@@ -828,11 +831,8 @@ for changes, (line_of_it, name, setting) in zip(CHANGES, stored["since"]):
     print(f"{changes:7} {line_of_it:29} {name:11} {setting}")
 
 # %% [markdown]
-# Others go farther. **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)), which you write in notebook
-# [[less_to_keep]], keeps one short vector for all heads, and **linear attention** [a state of fixed size]([[fixed_state.ipynb]]).
-# *Sparse* attention reads some keys only ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al.
-# 2025](../REFERENCES.md#yuan-2025)), and *differential* attention subtracts one map from another ([Ye et al.
-# 2024](../REFERENCES.md#ye-2024)).
+# Two go farther, and you write both: **multi-head latent attention** keeps one short vector for all heads (notebook [[less_to_keep]]),
+# **linear attention** a state of fixed size (notebook [[fixed_state]]).
 
 # %% [markdown] tags=["remember"]
 # ## Try it

@@ -35,6 +35,35 @@ def in_chunks(query, key, value, beta, size=2):
     return np.concatenate(reads, -2)
 
 
+def in_long_chunks(diagonal=-1, solved=True, read=True, erased=True, own=0, kept=True):
+    """In chunks of 16, with the slips of those who write it."""
+
+    def answer(query, key, value, beta):
+        key = key / np.linalg.norm(key, axis=-1, keepdims=True)
+        S, reads = 0 * swap(key, -1, -2)[..., :1] @ value[..., :1, :], []
+        for i in range(0, key.shape[-2], 16):
+            q, k, v = (x[..., i : i + 16, :] for x in (query, key, value))
+            b, S = beta[..., i : i + 16, None], S * kept
+            earlier = np.tril(b * (k @ swap(k, -1, -2)), diagonal) * solved
+            added = np.linalg.solve(np.eye(k.shape[-2]) + earlier, b * (v - erased * k @ S))
+            reads.append(read * q @ S + np.tril(q @ swap(k, -1, -2), own) @ added)
+            S = S + swap(k, -1, -2) @ added
+        return np.concatenate(reads, -2)
+
+    return answer
+
+
+def state_kept(query, key, value, beta, faded=False):
+    """The last state, read by all; or one that fades as a whole, and read in time."""
+    key, reads = key / np.linalg.norm(key, axis=-1, keepdims=True), []
+    S = 0 * swap(key, -1, -2) @ value
+    for i in range(key.shape[-2]):
+        q, k, v, b = (x[..., i, None, :] for x in (query, key, value, beta[..., None]))
+        S = (1 - b) * S + b * swap(k, -1, -2) @ v if faded else S + b * swap(k, -1, -2) @ (v - k @ S)
+        reads.append(q @ S)
+    return np.concatenate(reads, -2) if faded else query @ S
+
+
 def erased_then_written(query, key, value, beta):
     """By einsum: the state loses a share of what stands under the key, and gains the same share of the new value."""
     key = key / np.linalg.norm(key, axis=-1)[..., None]
@@ -58,7 +87,7 @@ def state_in_torch(query, key, value, beta):
 
 
 RIGHT = {
-    "state": [written(), in_chunks, erased_then_written, state_in_torch],
+    "state": [written(), in_chunks, in_long_chunks(), erased_then_written, state_in_torch],
 }
 
 WRONG = {
@@ -74,7 +103,20 @@ WRONG = {
         ],
         "argument_ignored": [written(change="v - k @ S")],
         "factor": [written(read="q @ S / 2")],
+        "last_state_read": [state_kept],
+        "whole_state_faded": [lambda *arrays: state_kept(*arrays, faded=True)],
         "query_normed": [written(read="q / np.linalg.norm(q, axis=-1, keepdims=True) @ S")],
         None: [written(change="b * (v - q @ S)")],  # what stands under the query
+    },
+}
+
+LEARNERS = {
+    "state": {
+        "forgets every 16 tokens": (None, in_long_chunks(kept=False), "the first difference is on 40 tokens", "as if"),
+        "old state not read": (None, in_long_chunks(read=False), "the first difference is on 40 tokens", "as if"),
+        "old state not erased": (None, in_long_chunks(erased=False), "the first difference is on 40 tokens", "as if"),
+        "diagonal kept": (None, in_long_chunks(diagonal=0), "First difference at", "as if"),
+        "no system solved": (None, in_long_chunks(solved=False), "First difference at", "as if"),
+        "own token not seen": ("read_before_written", in_long_chunks(own=-1), "before its own token"),
     },
 }

@@ -222,13 +222,18 @@ WRONG = {
             lambda n, m=5: [*EVERY],
             lambda n, m=5: [18],
             lambda n, m=5: EVERY - {*by_argsort(n, m)},  # those to narrow
+            lambda n, m=5: sorted(range(1, 30), key=lambda i: n([i])[1])[-m:],  # the last one never asked
         ],
     },
     "rounded": {
         "one_scale_for_all": [rounding("x.min()", "x.max()")],
         "scale_along_other_axis": [rounding("x.min(-3 - axis, keepdims=True)", "x.max(-3 - axis, keepdims=True)")],
         "lowest_not_added": [rounding(end="step * whole")],
-        "grid_starts_at_zero": [rounding(whole="np.rint(x / np.where(step > 0, step, 1))", end="step * whole")],
+        "grid_starts_at_zero": [
+            rounding("0"),
+            rounding("0 * x", whole="np.rint(x / np.where(step == 0, 1, step))"),
+            rounding(whole="np.rint(x / np.where(step > 0, step, 1))", end="step * whole"),
+        ],
         "levels_off_by_one": [rounding(step="(highest - lowest) / 2**bits")],
         "rounded_down": [
             rounding(whole="((x - lowest) / np.where(step > 0, step, 1)).astype(int)"),
@@ -273,4 +278,30 @@ WRONG = {
         "value_matrix_forgotten": [latent(rest="al.softmax(s) @ c")],
         "up_matrices_exchanged": [latent("q @ swap(W_UV, -1, -2)", rest="al.softmax(s) @ c @ W_UK")],
     },
+}
+
+LEARNERS = {
+    "layers": {
+        "counted from 0": (
+            None,
+            lambda n, m=5: sorted(range(30), key=lambda i: n([i])[1])[-m:],
+            "layers are 1 to 30",
+            "as if",
+        ),
+        "asked from 0, returned from 1": (
+            None,
+            lambda n, m=5: np.argsort([n([i])[1] for i in range(30)])[-m:] + 1,
+            "layers are 1 to 30",
+        ),
+    },
+    "in_groups": {
+        "the rest rounded": ("rest_not_waiting", groups("x.shape[-2]"), "Tried on 7 tokens in groups of 4", "float32"),
+        "the rest dropped": (
+            None,
+            lambda x, bits, size: groups()(x, bits, size)[..., : x.shape[-2] // size * size, :],
+            "shape (4, 4), expected (7, 4)",
+            "as if",
+        ),
+    },
+    "latent_attention": {"keys made": (None, keys_made, "memory grows by 24 numbers a token or more", "as if")},
 }

@@ -213,7 +213,7 @@ LEARNERS = {
         "undivided": ("not_divided_by_q", lambda p, q: np.array([np.minimum(p, q), _lacks(p, q)]), "row 0"),
         "no sum": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), (p - q).clip(0)]), "row 1"),
         "q - p": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(q, p)]), "row 1"),
-        "ratios above 1": (None, lambda p, q: np.array([p / q, (p - q).clip(0) / (p - q).clip(0).sum()])),
+        "ratios above 1": ("ratio_above_one", lambda p, q: np.array([p / q, _lacks(p, q)]), "may be above 1"),
     },
     "window_mask": {
         "without brackets": (

@@ -235,12 +235,13 @@ WRONG = {
             slowed("np.log(trained * omega / (2 * np.pi))", "0", "np.log(32)"),
             slowed(few="0"),
             slowed(few="16 - 1e-9", many="16"),
+            slowed(mixed="omega / factor + (turns - 1) / 31 * (omega - omega / factor)"),  # not clipped
         ],
         None: [
             slowed(few="4", many="32"),  # 9 per cent off
             slowed(few="8", many="8 + 1e-9"),  # it does depend on `trained`
-            slowed(mixed="omega * keep + omega * factor * (1 - keep)"),
         ],
+        "factor_multiplied": [slowed(mixed="omega * keep + omega * factor * (1 - keep)")],
     },
     "rope": {
         "pairings_mixed": [

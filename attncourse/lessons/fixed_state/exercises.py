@@ -22,6 +22,7 @@ def _texts_to_write():
         Probe("several heads, (h, n, d)", arrays(7, 3, 5, 2)),
         Probe(CUBE, arrays(4, 4, 4, 4)),
         Probe(SINGLE, single(*arrays(5, 3, 2, 2))),
+        Probe("40 tokens, more than a chunk", arrays(40, 4, 3)),
     )
 
 

@@ -19,15 +19,15 @@ def state(query, key, value, beta):
 class State(Steps):
     normed = cached_property(lambda s: s.keys / np.linalg.norm(s.keys, axis=-1, keepdims=True))
     asking = cached_property(lambda s: s.asks)
+    left = cached_property(lambda s: lambda beta, state: state)  # of what stood in the state
     added = cached_property(lambda s: lambda beta, new, old: beta * (new - old))
-    read = cached_property(lambda s: lambda before, after: after)
+    read = cached_property(lambda s: lambda states, i: states[i + 1])
 
     @cached_property
     def read_out(self):
-        after, rows = 0 * swap(self.normed)[..., :1] @ self.values[..., :1, :], []  # (..., d_k, d_v)
-        for i in range(self.normed.shape[-2]):
-            at, before = np.s_[..., i : i + 1, :], after
-            key, beta = self.normed[at], self.beta[..., i, None, None]
-            after = before + swap(key) @ self.added(beta, self.values[at], key @ before)
-            rows.append(self.asking[at] @ self.read(before, after))
-        return np.concatenate(rows, axis=-2)
+        states, n = [0 * swap(self.normed)[..., :1] @ self.values[..., :1, :]], self.normed.shape[-2]  # (..., d_k, d_v)
+        at = [np.s_[..., i : i + 1, :] for i in range(n)]
+        for i in range(n):
+            key, b = self.normed[at[i]], self.beta[..., i, None, None]
+            states.append(self.left(b, states[i]) + swap(key) @ self.added(b, self.values[at[i]], key @ states[i]))
+        return np.concatenate([self.asking[at[i]] @ self.read(states, i) for i in range(n)], axis=-2)

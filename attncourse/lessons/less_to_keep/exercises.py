@@ -31,7 +31,7 @@ def _arrays_to_round():
 def _texts_to_group():
     draw = Draw("in_groups")
     return (
-        Probe("7 tokens in groups of 3", (draw(7, 4), 2, 3)),
+        Probe("7 tokens in groups of 4", (draw(7, 4), 2, 4)),
         Probe("groups that fit: 6 tokens by 3", (2 * draw(6, 4) + 1, 2, 3)),
         Probe("8 tokens in groups of 3", (draw(8, 3), 1, 3)),
         Probe("fewer tokens than a group", (draw(2, 4), 2, 3)),
@@ -76,14 +76,16 @@ def _models():
 
         def judge(layers):
             layers = sorted({int(i) for i in layers})
+            if not {*layers} <= {*range(1, 31)}:
+                raise ValueError("layers are 1 to 30")
             return 3.3 + float(words[layers].sum()), 3.2 - 3 * float(np.prod(1 - lost[layers]))
 
         return judge
 
-    late, early = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26]), model([11, 4, 7, 13, 28], [2, 14, 16, 20, 29])
+    late, early = model([20, 18, 22, 23, 9], [1, 3, 8, 10, 26]), model([11, 4, 7, 13, 30], [2, 14, 16, 20, 29])
     return (
         Probe("a model in which layers 9 to 23 find", (late, 5)),
-        Probe("a model in which layers 4 to 28 find", (early, 5)),
+        Probe("a model in which layers 4 to 30 find", (early, 5)),
         Probe("at most 2 layers", (late, 2)),
         Probe("at most 8 layers", (early, 8)),
     )
@@ -180,7 +182,7 @@ EXERCISES = (
             "With the weights mix the latents, (n_q, r), and multiply the mixture by W_UV at the end.",
         ),
         called=_on_long_texts,
-        where="with latents of 2 numbers and keys of 64",
+        where="with latents of 2 numbers and keys of 64, keys or values are being made",
         fix="multiply the query by W_UK, and what is mixed by W_UV, never the latents",
         probes=_latent_probes(),
         **step_options("output", "q latent W_UK W_UV mask", of=Latent, axes=OUTPUT_AXES),

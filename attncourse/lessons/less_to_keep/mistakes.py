@@ -64,8 +64,7 @@ MISTAKES = (
         hint="From which numbers do you take the lowest and the highest?",
         then="From those along one axis alone: min and max take it, with keepdims=True.",
         variants=(
-            {"along": lambda s: (-2, -1)},
-            {"along": lambda s: None},
+            *({"along": lambda s, over=over: over} for over in ((-2, -1), None)),
             {"one": lambda s: lambda x: rounded(x.reshape(*x.shape[:-2], -1), s.bits).reshape(x.shape)},
         ),
     ),
@@ -91,7 +90,10 @@ MISTAKES = (
         symptom="The lowest number of a slice is then not exactly one of the levels.",
         hint="A slice from 5 to 8 with four levels: which numbers can a result be?",
         then="5, 6, 7 and 8: subtract the lowest before you divide by the step, and add it at the end.",
-        variants=({"back": lambda s: s.step * np.rint(s.x / s.divisor)},),
+        variants=(
+            {"back": lambda s: s.step * np.rint(s.x / s.divisor)},
+            *({"lowest": lambda s: 0 * s.highest, **d} for d in ({}, {"divisor": lambda s: s.step + (s.step == 0)})),
+        ),
     ),
     Mistake(
         "levels_off_by_one",
@@ -112,9 +114,8 @@ MISTAKES = (
         hint="Almost three steps above the lowest: which level is the nearest?",
         then="The third. Use np.rint or np.round, not a cast to int and not np.floor.",
         variants=(
-            {"whole": lambda s: np.floor(s.in_steps)},
+            *({"whole": lambda s, to=to: to(s.in_steps)} for to in (np.floor, np.ceil)),
             {"whole": lambda s: (s.x - s.lowest) // s.divisor},  # 2 where 3 steps are 2.9999
-            {"whole": lambda s: np.ceil(s.in_steps)},
         ),
     ),
     Mistake(

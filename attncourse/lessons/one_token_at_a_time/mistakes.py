@@ -274,6 +274,14 @@ MISTAKES = (
         variants=({"kept": lambda s: np.minimum(s.q / s.p, 1)},),
     ),
     Mistake(
+        "ratio_above_one",
+        behaves_as_if="in row 0 stands p / q itself, which may be above 1",
+        symptom="Of words that the draft says too seldom, more are kept than were drafted.",
+        hint="Look at row 0: how large may a probability be?",
+        then="1 at most: np.minimum(p / q, 1).",
+        variants=({"kept": lambda s: s.p / s.q},),
+    ),
+    Mistake(
         "not_divided_by_q",
         behaves_as_if="in row 0 stands min(p, q), which is how often a word is drafted and kept",
         symptom="Row 0 asks of a word that was drafted already.",

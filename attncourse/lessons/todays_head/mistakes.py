@@ -452,16 +452,26 @@ MISTAKES = (
     ),
     Mistake(
         "ramp_uneven",
-        behaves_as_if="between 1 and 32 turns stands another ramp: a step, over log turns, from 0, of wavelengths",
-        symptom="Pairs between the fast and the slow ones rotate too fast or too slowly.",
+        behaves_as_if="another ramp stood between 1 and 32 turns",
+        symptom="It is one of these: a step; a ramp in log turns; one that starts at 0 turns; one over wavelengths; "
+        "one that goes on below 0 and above 1.",
         hint="What is the share that keeps its frequency at 1 turn, halfway to 32, and at 32?",
         then="0, a half and 1: (turns - 1) / 31. It mixes the two frequencies, not their wavelengths.",
         variants=(
             *({"keep": lambda s, from_=from_: (s.turns >= from_) * 1.0} for from_ in (1, 16, 16.5, 32)),
             {"keep": lambda s: np.clip(np.log(s.turns) / np.log(32), 0, 1)},
             {"keep": lambda s: np.clip(s.turns / 32, 0, 1)},
+            {"keep": lambda s: (s.turns - 1) / 31},
             {"slowed": lambda s: s.omega / (s.keep + (1 - s.keep) * s.factor)},
         ),
+    ),
+    Mistake(
+        "factor_multiplied",
+        behaves_as_if="slow pairs were made faster: multiplied by `factor`, not divided",
+        symptom="In a longer text they then meet still more angles that training did not show.",
+        hint="A text is 4 times as long. How fast may the slowest pair rotate, to end at the same angle?",
+        then="A quarter as fast: omega / factor.",
+        variants=({"slowed": lambda s: s.omega * s.keep + s.omega * s.factor * (1 - s.keep)},),
     ),
     Mistake(
         "radians_for_turns",

@@ -23,6 +23,6 @@ PAYOFFS = {
     "slowed": Payoff(
         "Fast pairs tell near positions apart and stay; slow pairs meet no angle that training did not show.",
         kept_of_each_pair,
-        "Next: two places at once.",
+        "Next: what newer models change.",
     ),
 }
