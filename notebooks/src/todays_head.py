@@ -604,7 +604,7 @@ for name, switches in SWITCHES.items():
     print(f"{name:8} differs by {np.abs(output - stored['outputs'][name]).max():.7f}")
 
 # %% [markdown]
-# All numbers are 0: the four are equal to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
+# All errors are 0, to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
 # give what all at once gives, however the tokens come in.
 
 # %%
