@@ -4,7 +4,6 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,17 +74,9 @@ class Diagnosis(tuple):
         )
         head = "".join(f'<th style="text-align:left">{title}</th>' for title in self._titles())
         foot = '<caption style="caption-side:bottom;text-align:left;color:currentColor">'
-        foot = f"{foot}{_link_page(self.read_on)}</caption>" if self.read_on else ""
+        foot = f"{foot}{self.read_on}</caption>" if self.read_on else ""
         head = f"{foot}<thead><tr>{head}</tr></thead>"
         return f'<table style="color:currentColor">{head}<tbody>{body}</tbody></table>'
-
-
-def _link_page(words):
-    """Return words whose page is a link, if attnlib is installed and says where its repository is."""
-    said = "".join(str(installed.metadata) for installed in metadata.distributions(name="attnlib"))
-    tree = re.search(r"^Project-URL: Repository, (\S+)/tree/(\S+)$", said, re.MULTILINE)
-    link = tree and rf'<a href="{tree[1]}/blob/{tree[2]}/\g<0>">\g<0></a>'
-    return re.sub(r"docs/\S+\.md", link, words) if tree else words
 
 
 class Report(Diagnosis):

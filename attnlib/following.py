@@ -84,7 +84,7 @@ def split_mask(mask: torch.Tensor) -> tuple[torch.Tensor, bool]:
     return allowed, bool(((mask != 0) & allowed).any())
 
 
-def plain_mask(mask: torch.Tensor) -> torch.Tensor | None:
+def plain_mask(mask: torch.Tensor) -> "torch.Tensor | None":
     """Return an additive mask that only hides keys as a boolean one; None for one that does nothing."""
     allowed, bias = split_mask(mask)
     if allowed is mask:
@@ -94,7 +94,7 @@ def plain_mask(mask: torch.Tensor) -> torch.Tensor | None:
     return None if allowed.all() else allowed
 
 
-def added_mask(masked: torch.Tensor, scaled: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
+def added_mask(masked: torch.Tensor, scaled: torch.Tensor, dtype: torch.dtype) -> "torch.Tensor | None":
     """Return what was done to the scaled scores before the softmax, as a mask."""
     # A maximum taken from each row changes no weight, and what is left of a difference is rounding.
     most = (added := masked - scaled).amax(-1, keepdim=True)
@@ -135,7 +135,7 @@ def shrink_maps(call: Any, batch: int, side: int) -> tuple[np.ndarray, np.ndarra
     return keys / call.n_q, few / np.bincount(row_of)[:, None]
 
 
-def not_called(paths: set[str], model: torch.nn.Module | None, least: int) -> dict[str, str]:
+def not_called(paths: set[str], model: "torch.nn.Module | None", least: int) -> dict[str, str]:
     """Return words for modules without a call where more siblings, and so many at least, have one: not for adapters."""
     kinds: dict[Any, list[str]] = {}
     for path, part in () if model is None else model.named_modules():

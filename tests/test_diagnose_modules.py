@@ -1,10 +1,7 @@
 """`diagnose` calls modules of any signature, changes nothing, and says what it measured."""
 
-import importlib.metadata
 import subprocess
 import sys
-from email.message import Message
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -135,16 +132,6 @@ def test_heads_that_are_alike_are_counted_as_heads():
     ):
         measured = diagnose(fresh(module), embed_dim=24, num_heads=4)["heads differ"].measured
         assert measured.startswith(f"4 of 4 heads have the weights of another {what}"), measured
-
-
-def test_the_page_of_cases_is_a_link_where_the_repository_is_known(monkeypatch):
-    diagnosis = Diagnosis([Finding("layout", "beware", "", "")])
-    meta = Message()
-    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [SimpleNamespace(metadata=meta)])
-    assert "docs/book/symptoms.md" in diagnosis._repr_html_() and "<a" not in diagnosis._repr_html_()
-    meta["Project-URL"] = "Repository, https://github.com/octo-cat/Attn.lib/tree/v2"
-    page = "docs/book/symptoms.md"
-    assert f'<a href="https://github.com/octo-cat/Attn.lib/blob/v2/{page}">{page}</a>' in diagnosis._repr_html_()
 
 
 def test_the_table_says_what_was_measured():

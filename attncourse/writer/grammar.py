@@ -13,10 +13,7 @@ from ..engine.compare import RIGHT
 from ..engine.run import Unfit
 
 # In the singular, and in the plural.
-NOUNS = (
-    ("cat", "dog", "king", "child", "farmer", "bird"),
-    ("cats", "dogs", "kings", "children", "farmers", "birds"),
-)
+NOUNS = (("cat", "dog", "king", "child", "farmer", "bird"), ("cats", "dogs", "kings", "children", "farmers", "birds"))
 # A transitive verb has an object, an intransitive one has none; with a singular subject, and with a plural one.
 TRANSITIVE = (("sees", "hears", "likes", "follows"), ("see", "hear", "like", "follow"))
 INTRANSITIVE = (("sleeps", "runs", "sings", "waits"), ("sleep", "run", "sing", "wait"))

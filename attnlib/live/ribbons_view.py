@@ -17,10 +17,7 @@ HEAD, WHOLE = "this head", "the whole model"
 
 
 def ribbons(
-    stops: dict[str, Any] | Callable[[str], dict[str, Any]],
-    text: str | None = None,
-    *,
-    query: int | None = None,
+    stops: dict[str, Any] | Callable[[str], dict[str, Any]], text: str | None = None, *, query: int | None = None
 ) -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 

@@ -22,12 +22,7 @@ SIDE, LARGE = 272, 368  # of the map: of a short sentence labels are slanted, an
 
 
 def sentence(
-    attend: Callable,
-    text: str,
-    *,
-    layer: int = 1,
-    head: int = 1,
-    still: Sequence[tuple[int, int]] = ((1, 1),),
+    attend: Callable, text: str, *, layer: int = 1, head: int = 1, still: Sequence[tuple[int, int]] = ((1, 1),)
 ) -> LiveView:
     """Show where the heads of a model look in a sentence the reader types.
 

@@ -24,12 +24,7 @@ TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
 
 def writing(
-    next_word: Callable,
-    vocabulary: Sequence[str],
-    *,
-    longest: int = 14,
-    d_k: int = 8,
-    seed: int = 0,
+    next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14, d_k: int = 8, seed: int = 0
 ) -> LiveView:
     """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
 

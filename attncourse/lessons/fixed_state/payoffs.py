@@ -22,5 +22,5 @@ PAYOFFS = {
         "Under a key that comes again, β = 1 returns the newest value; β = 0.5 keeps half of what stood there.",
         under_one_key,
         "Next: 128 pairs, more than fits.",
-    ),
+    )
 }

@@ -19,5 +19,5 @@ PAYOFFS = {
         "Each token reads the first block and the one that fits best. Token 7 asks for key 3, not for its own block.",
         blocks_of_each_token,
         "Next: a language model reads the blocks that you choose.",
-    ),
+    )
 }

@@ -87,8 +87,6 @@ PAYOFFS = {
         "Next: texts of several lengths.",
     ),
     "padding_mask": Payoff(
-        "Padding is now invisible to every query of its text.",
-        padded_texts,
-        "Next: both masks at once.",
+        "Padding is now invisible to every query of its text.", padded_texts, "Next: both masks at once."
     ),
 }

@@ -122,10 +122,7 @@ MISTAKES = (
         hint="What comes out if attention and network return nothing but zeros?",
         then="x, as it came in. Each part is added.",
         variants=(
-            {
-                "middle": lambda s: s.attention(s.norm_1(s.x), s.mask),
-                "end": lambda s: s.network(s.norm_2(s.middle)),
-            },
+            {"middle": lambda s: s.attention(s.norm_1(s.x), s.mask), "end": lambda s: s.network(s.norm_2(s.middle))},
             {"middle": lambda s: s.attention(s.norm_1(s.x), s.mask)},
             {"end": lambda s: s.network(s.norm_2(s.middle))},
         ),

@@ -48,9 +48,7 @@ def two_maps(W_Q):
 
 PAYOFFS = {
     "split_heads": Payoff(
-        "Words stay whole: head 1 has features 0 to 2 of every word.",
-        cut_in_two,
-        "Next: the way back.",
+        "Words stay whole: head 1 has features 0 to 2 of every word.", cut_in_two, "Next: the way back."
     ),
     "merge_heads": Payoff(
         "Side by side again: merging undoes splitting.",
@@ -58,9 +56,7 @@ PAYOFFS = {
         "Next: the whole layer, made of your parts.",
     ),
     "multi_head_attention": Payoff(
-        "*saw* now knows both: Anna (1.064) and Ben (-1.278).",
-        two_names,
-        "Next: choose what two heads look for.",
+        "*saw* now knows both: Anna (1.064) and Ben (-1.278).", two_names, "Next: choose what two heads look for."
     ),
     "MultiHeadAttention": Payoff(
         "Same numbers as NumPy, and all four layers get a gradient.",

@@ -47,8 +47,6 @@ PAYOFFS = {
         "Next: choose such queries yourself.",
     ),
     "choose_W_Q": Payoff(
-        "Your four queries point to the next key in the circle.",
-        circle,
-        "Next: notebook [[masks]] hides keys.",
+        "Your four queries point to the next key in the circle.", circle, "Next: notebook [[masks]] hides keys."
     ),
 }

@@ -46,9 +46,7 @@ def variances_by_size(my_scores):
 
 PAYOFFS = {
     "variance_of_scores": Payoff(
-        "With 64 features the variance is about 64: each feature adds 1.",
-        variances,
-        "Next: three lines say why.",
+        "With 64 features the variance is about 64: each feature adds 1.", variances, "Next: three lines say why."
     ),
     "uniform_divisor": Payoff(
         "The divisor is 2, not 6: smaller entries spread less.",

@@ -24,5 +24,5 @@ PAYOFFS = {
         "Fast pairs tell near positions apart and stay; slow pairs meet no angle that training did not show.",
         kept_of_each_pair,
         "Next: what newer models change.",
-    ),
+    )
 }

@@ -54,9 +54,7 @@ PAYOFFS = {
         "Next: the whole formula, from a blank function.",
     ),
     "scaled_dot_product_attention": Payoff(
-        "The whole of attention. *She* gets 0.885 from it.",
-        weights_and_output,
-        "Next: keep it. Masks grow from it.",
+        "The whole of attention. *She* gets 0.885 from it.", weights_and_output, "Next: keep it. Masks grow from it."
     ),
     "example_that_tells": Payoff(
         "Your example catches every mistake but the one it was to miss.",
