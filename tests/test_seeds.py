@@ -695,7 +695,7 @@ def test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else(seed, whose, ca
         *code_between("train_and_look", "# ", "## 1 ·"),
         *(cell for cell in code_between("train_and_look", "## 3 ·", "## 4 ·") if "def weight_on" in cell),
         *code_between("train_and_look", "## 4 ·", "In each column"),
-        *code_between("train_and_look", "## Break it", "Here are the weights of each letter"),
+        *code_between("train_and_look", "## Break it", "The weights of each letter"),
     ):
         if "predict." not in cell:
             once = ", steps=600 if layers == 2 else 1, **options)"  # of one layer nothing is asked
