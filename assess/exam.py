@@ -429,7 +429,7 @@ QUESTIONS = {
     chunk: {"masks": [CAUSAL, "When the last words ask alone"]},
     shapes: {"masks": [PADDING], "multi_head": [SPLIT]},
     wrong_cut: {"multi_head": [SPLIT, "Break it · Straight to the shape"]},
-    cache: {"one_token_at_a_time": ["4 · Keep the keys and values"]},
+    cache: {"one_token_at_a_time": ["2 · Keep the keys and values"]},
 }
 
 

@@ -61,7 +61,7 @@ TERMS = {
     "reshape": ("multi_head", "Break it · Straight to the shape"),
     "standard deviation": ("scaling", "1 · How large is a score?"),
     "last \\d have": ("masks", "When the last words ask alone"),
-    "cache|prompt": ("one_token_at_a_time", "4 · Keep the keys and values"),
+    "cache|prompt": ("one_token_at_a_time", "2 · Keep the keys and values"),
 }
 
 
