@@ -208,13 +208,13 @@ exact(cats, of_seven)
 for name in ("key", "value"):
     before, after = (getattr(caches[1], name) for caches in (of_six, of_seven))
     moved = np.abs(after[..., :6, :] - before).max()
-    print(f"{name}s, the largest {np.abs(before).max():.1f}: move by {moved:.0e}")
+    print(f"{name}s, the largest {np.abs(before).max():.1f}: move by {moved:.10f}")
 
 # %%
 predict.kept_keys(guess_kept)
 
 # %% [markdown]
-# Not one moves, not by a bit. Behind a causal mask nothing that comes later reaches an earlier position, in any layer. So what was
+# Not one moves, but for rounding. Behind a causal mask nothing that comes later reaches an earlier position, in any layer. So what was
 # computed once can be kept:
 
 # %% jupyter={"source_hidden": true}
