@@ -34,6 +34,7 @@ ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a q
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
+BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
@@ -72,7 +73,7 @@ class Slide(NamedTuple):
         head, asks, words = headline(self)
         asked = block("question", asks, None)
         table = self.picture.lstrip().startswith("<table") and "?" in self.question
-        picture = to_fill_in(self.picture, self.given) if table else self.picture
+        picture = with_bars(to_fill_in(self.picture, self.given) if table else self.picture)
         shown, said = block("picture", picture, None if table else 0), block("says", words, 1)
         sign = self.sign * ("?" in self.question and not table)
         body = asked + sign + shown + said if self.question else said + shown
@@ -119,6 +120,12 @@ def fits(html_text):
     words = html.unescape(re.sub(r"<annotation.*?</annotation>|<[^>]*>", "", html_text))
     closed = html_text.count("</") == len(re.findall(r"<\w", html_text))
     return len(words) <= 84 and closed and 'display="block"' not in html_text
+
+
+def with_bars(picture):
+    """Return a picture in which each bar is as long as its number, of 1 or of the largest."""
+    most = max([1, *map(float, BAR.findall(picture))])
+    return BAR.sub(lambda bar: f'<i class="share" style="--n: {float(bar[1]) / most:.3f}">{bar[1]}', picture)
 
 
 def to_fill_in(picture, given):
