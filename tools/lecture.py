@@ -161,16 +161,19 @@ def minutes(step, plan):
 def clock(row, step):
     """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it.
 
-    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out.
+    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out by the
+    words that are said, and a slide takes those of half a minute more to look at.
     """
     told = [
         (slide.notes, r"\((\d) min\)") if slide.kind != "exercise" else (slide.words, r" · (\d+) minutes")
         for slide in row
     ]
     asked = [2 * ("Vote first." in words) + sum(map(int, re.findall(each, words))) for words, each in told]
-    rest = max((step.minutes - sum(asked)) / len(row), 0.5)
-    share = (step.minutes - rest * len(row)) / max(sum(asked), 1)
-    ends = accumulate((rest + minutes * share for minutes in asked), initial=step.begins)
+    rest = max(step.minutes - sum(asked), 0.5 * len(row))
+    share = (step.minutes - rest) / max(sum(asked), 1)
+    spoken = [65 + len(re.sub("<p>(Vote first|<strong>Coming).*?</(ul|p)>", "", one.notes, flags=re.DOTALL).split()) for one in row]
+    spread = [minutes * share + rest * words / sum(spoken) for minutes, words in zip(asked, spoken, strict=True)]
+    ends = accumulate(spread, initial=step.begins)
     return [
         "{}:{:02}:{:02}".format(*((seconds := round(end * 60)) // 3600, seconds // 60 % 60, seconds % 60))
         for end in ends
