@@ -11,6 +11,7 @@ const root = document.querySelector(".reveal");
 const speaker = (across, down) => `<style>
 body[data-speaker-layout="default"] #current-slide { left: 0; width: 46vw; height: ${(46 * down) / across}vw }
 body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down) / across + 1}vw; aspect-ratio: ${across / down}; width: auto; height: min(${(34 * down) / across}vw, 99vh - ${(46 * down) / across + 1}vw) }
+:is(#current-slide, #upcoming-slide) iframe { width: 200%; height: 200%; scale: .5; transform-origin: 0 0 } /* else views are as on a phone */
 .overlay-element.label { display: none }
 #speaker-layout { bottom: 10px; top: auto }
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }

@@ -171,11 +171,14 @@ def clock(row, step):
     asked = [2 * ("Vote first." in words) + sum(map(int, re.findall(each, words))) for words, each in told]
     rest = max(step.minutes - sum(asked), 0.5 * len(row))
     share = (step.minutes - rest) / max(sum(asked), 1)
-    spoken = [65 + len(re.sub("<p>(Vote first|<strong>Coming).*?</(ul|p)>", "", one.notes, flags=re.DOTALL).split()) for one in row]
+    spoken = [
+        65 + len(re.sub("<p>(Vote first|<strong>Coming).*?</(ul|p)>", "", one.notes, flags=re.DOTALL).split())
+        for one in row
+    ]
     spread = [minutes * share + rest * words / sum(spoken) for minutes, words in zip(asked, spoken, strict=True)]
     ends = accumulate(spread, initial=step.begins)
     return [
-        "{}:{:02}:{:02}".format(*((seconds := round(end * 60)) // 3600, seconds // 60 % 60, seconds % 60))
+        "{}:{:02}:{:02}".format(*((seconds := 10 * round(end * 6)) // 3600, seconds // 60 % 60, seconds % 60))
         for end in ends
     ][1:]
 
