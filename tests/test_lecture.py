@@ -18,9 +18,8 @@ from tools.series import SERIES, find_notebook
 
 GUIDE = plans.GUIDE.read_text("utf-8")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-BEFORE = {
-    r"Step 6 · Dividing by $\sqrt{d_k}$": "Step 5 · The output: a weighted sum of values"
-}  # a slide compares with it
+# A slide that compares has numbers of another section, too.
+BEFORE = {r"Step 6 · Dividing by $\sqrt{d_k}$": "Step 5 · The output: a weighted sum of values"}
 MOST_NUMBERS = {"45-minute lecture": 60, "90-minute lecture": 60, "Half day": 100}
 
 
