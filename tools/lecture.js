@@ -3,7 +3,7 @@
 // ?name=, course= and date= stand on the cover, at=, where the notebooks are, on the last slide, and ?slides=1-9,12,11 shows these slides in this order.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, TABLE = 1.5, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.02, GROWS = 0.01; // how much larger a picture is drawn, and words
+const LARGEST = 2.4, TABLE = 1.9, TEXT = 1.5, SMALLEST = 0.5, STEP = 0.02, GROWS = 0.01, AIRY = 12; // how much larger a picture is drawn, and words
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
 // The window of the speaker gets it with the notes, which have half of it: this slide and, smaller, the next click, both
@@ -11,6 +11,7 @@ const root = document.querySelector(".reveal");
 const speaker = (across, down) => `<style>
 body[data-speaker-layout="default"] #current-slide { left: 0; width: 46vw; height: ${(46 * down) / across}vw }
 body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down) / across + 1}vw; aspect-ratio: ${across / down}; width: auto; height: min(${(34 * down) / across}vw, 99vh - ${(46 * down) / across + 1}vw) }
+:is(#current-slide, #upcoming-slide) iframe { width: 200%; height: 200%; scale: .5; transform-origin: 0 0 } /* else views are as on a phone */
 .overlay-element.label { display: none }
 #speaker-layout { bottom: 10px; top: auto }
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }
@@ -188,11 +189,23 @@ function gather(body, picture) {
   }
 }
 
+// A table that is as wide as it can be has its rows further apart, where there is room below.
+function spread(body, picture) {
+  const table = picture.querySelector(":scope > table");
+  for (let air = AIRY; table && air >= 0; air -= 1) {
+    table.style.setProperty("--air", `${air}px`);
+    if (whole(body, picture)) return;
+  }
+}
+
 function fit(section) {
   const body = section.querySelector(".body");
   const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
   if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
-  for (const { style } of picture.children) style.width = "";
+  for (const { style } of picture.children) {
+    style.width = "";
+    style.removeProperty("--air");
+  }
   const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1.2; // a table has letters as large as dense words
   const ways = ["", "dense", "dense tight"];
   const attempt = (how) => {
@@ -211,6 +224,7 @@ function fit(section) {
   const best = found.findIndex((size) => size >= Math.min(least, 0.98 * Math.max(...found))); // smaller words pay
   if (best < found.length - 1) attempt(ways[best]);
   gather(body, picture);
+  spread(body, picture);
 }
 
 function measure(sections) {
@@ -254,6 +268,18 @@ window.addEventListener("load", async () => {
   for (const answer of answers) {
     const section = answer.closest("section") ?? shownAgain;
     answer.addEventListener("click", () => width && measure([section])); // the answer takes more room than the question
+  }
+  // A key answers for a room that has said nothing: the picture comes, and says of nobody what was guessed.
+  for (const asks of new Set(answers.filter((one) => !again.includes(one)).map((one) => one.parentElement))) {
+    const key = Object.assign(document.createElement("i"), { className: "fragment" }), section = asks.closest("section");
+    section.querySelector(".body").append(key);
+    asks.addEventListener("click", () => key.matches(".visible") || key.remove());
+    Reveal.on("fragmentshown", ({ fragment }) => {
+      if (fragment !== key) return;
+      asks.querySelector("button").click();
+      for (const one of [section, shownAgain]) one?.classList.add("nobody-guessed");
+      document.activeElement.blur(); // the arrow keys turn slides
+    });
   }
   // What a slider or a click changes may take more room, too; and letters have the room of what is beside them now.
   for (const still of document.querySelectorAll("[data-attnlib]"))

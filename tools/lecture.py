@@ -34,6 +34,7 @@ ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a q
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
+BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
@@ -72,7 +73,7 @@ class Slide(NamedTuple):
         head, asks, words = headline(self)
         asked = block("question", asks, None)
         table = self.picture.lstrip().startswith("<table") and "?" in self.question
-        picture = to_fill_in(self.picture, self.given) if table else self.picture
+        picture = with_bars(to_fill_in(self.picture, self.given) if table else self.picture)
         shown, said = block("picture", picture, None if table else 0), block("says", words, 1)
         sign = self.sign * ("?" in self.question and not table)
         body = asked + sign + shown + said if self.question else said + shown
@@ -121,6 +122,12 @@ def fits(html_text):
     return len(words) <= 84 and closed and 'display="block"' not in html_text
 
 
+def with_bars(picture):
+    """Return a picture in which each bar is as long as its number, of 1 or of the largest."""
+    most = max([1, *map(float, BAR.findall(picture))])
+    return BAR.sub(lambda bar: f'<i class="share" style="--n: {float(bar[1]) / most:.3f}">{bar[1]}', picture)
+
+
 def to_fill_in(picture, given):
     """Return a table whose cells behind the first ones of each row come with a click, and so does what stands below."""
 
@@ -154,18 +161,24 @@ def minutes(step, plan):
 def clock(row, step):
     """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it.
 
-    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out.
+    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out by the
+    words that are said, and a slide takes those of half a minute more to look at.
     """
     told = [
         (slide.notes, r"\((\d) min\)") if slide.kind != "exercise" else (slide.words, r" · (\d+) minutes")
         for slide in row
     ]
     asked = [2 * ("Vote first." in words) + sum(map(int, re.findall(each, words))) for words, each in told]
-    rest = max((step.minutes - sum(asked)) / len(row), 0.5)
-    share = (step.minutes - rest * len(row)) / max(sum(asked), 1)
-    ends = accumulate((rest + minutes * share for minutes in asked), initial=step.begins)
+    rest = max(step.minutes - sum(asked), 0.5 * len(row))
+    share = (step.minutes - rest) / max(sum(asked), 1)
+    spoken = [
+        65 + len(re.sub("<p>(Vote first|<strong>Coming).*?</(ul|p)>", "", one.notes, flags=re.DOTALL).split())
+        for one in row
+    ]
+    spread = [minutes * share + rest * words / sum(spoken) for minutes, words in zip(asked, spoken, strict=True)]
+    ends = accumulate(spread, initial=step.begins)
     return [
-        "{}:{:02}:{:02}".format(*((seconds := round(end * 60)) // 3600, seconds // 60 % 60, seconds % 60))
+        "{}:{:02}:{:02}".format(*((seconds := 10 * round(end * 6)) // 3600, seconds // 60 % 60, seconds % 60))
         for end in ends
     ][1:]
 

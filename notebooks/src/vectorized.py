@@ -145,7 +145,7 @@ for d_k in (3, 2, 1):
 # tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of these two examples,
 # first `KARIM`, then `IDENTITY`.
 
-# %% tags=["slide"] says="Here are the scores"
+# %%
 for example in (KARIM, IDENTITY):
     test_Q, test_K, _ = example.project()
     print(test_Q @ test_K.T)
