@@ -209,7 +209,8 @@ def _picture(words, row, said, deep=228):
     pieces = []
     for j, corners in outlines(centres, row, len(row) - 1, 38, deep) if any(row) else ():
         points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
-        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query-map"})"/>')
+        fill = "ribbon" if j < len(row) - 1 else "query-map"
+        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{fill})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
     for at, word, share, role in zip(centres, words, row, roles, strict=True):
         told = said and share >= 0.05

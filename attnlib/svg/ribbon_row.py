@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import NEXT
+from ..colours import KEY, NEXT, QUERY
 from . import parts
 from .parts import escape, exact, paint, tag, target, text
 from .tokens import length, starts_word, visible
@@ -233,7 +233,8 @@ def bands(place, shares, looking):
     for j, corners in outlines(place.centres, shares.tolist(), looking, BAND[place.narrow], DEEP[place.narrow]):
         points = [f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners]
         title = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
-        style = f'fill="{paint("query-map" if j == looking else "ribbon")}" opacity="{int(shares[j] >= SEEN)}"'
+        fill = QUERY if j == looking else paint("ribbon", f"{KEY}8c")
+        style = f'fill="{fill}" opacity="{int(shares[j] >= SEEN)}"'
         yield f'<path class="attnlib-moves" d="{ribbon_path(points)}" {style}><title>{title}</title></path>'
 
 
@@ -298,7 +299,7 @@ def _likely(place, following):
         left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)
         pieces.append(text(left, low, parts.shorten(visible(word, joined=True), BRIEF), bold=i == 0))
         pieces.append(text(left + BAR, low, f"{p:.2f}", anchor="end"))
-        bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{paint("next-map")}"'
+        bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{NEXT}"'
         title = f"<title>{escape(visible(word))}: {exact(p)}</title>"
         pieces.append(f'<rect class="attnlib-moves" {bar}>{title}</rect>')
     return "".join(pieces)
