@@ -144,7 +144,7 @@ def ribbons(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
     size = (NARROW, place.blank + 104) if narrow else (WIDE, HIGH)
-    options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.32}
+    options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.36}
     return parts.picture(*size, "where a word looks, and the next word", description, pieces, **options)
 
 
