@@ -245,8 +245,7 @@ class _Plane:
             beside += _beside(chain, on, head, one.heads * at, -1 if k % 2 else 1)
         pieces += [_number_of_head(*place, head) for place in beside]
         discs = np.array([place[1:] for place in beside]).reshape(-1, 2)
-        rims = 9 * np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # a disc weighs more, and is no point
-        taken.append((discs[:, None] + rims).reshape(-1, 2))
+        taken += [discs + 9 * np.array(rim) for rim in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]  # no mere points
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
             name = " ".join(one.name.split()[:2]) if layout.narrow else one.name  # whole words that have room

@@ -15,7 +15,6 @@ from .view import LiveView
 STEPS = ["0: x", "1: cut", "2: heads", "3: swap back", "4: join"]
 SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 16  # pixels of a cell, and of the room around the blocks
 MOST = 10  # tokens, and features: each has one digit
-DASHED = f'fill="none" stroke="{EDGE}" stroke-dasharray="2 4"'
 
 
 def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3) -> LiveView:
@@ -109,15 +108,14 @@ def _rows(step, words):
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    tops = [TOP + j * (n * HIGH + GAP) for j in range(1, num_heads)]  # what is empty there waits for a head
-    waits = f'<path d="{"".join(f"M{LEFT} {top}h{d_k * SIDE}v{n * HIGH}h-{d_k * SIDE}z" for top in tops)}" {DASHED}/>'
+    rooms = (f"M{LEFT} {TOP + j * (n * HIGH + GAP)}h{d_k * SIDE}v{n * HIGH}H{LEFT}z" for j in range(1, num_heads))
+    waits = f'<path d="{"".join(rooms)}" fill="none" stroke="{EDGE}" stroke-dasharray="2 4"/>'  # for a head
     panels = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}")]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", waits, *_cells(step, n)]
-        labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
-        panels.append((wide, high, *labels, parts))
+        panels.append((wide, high, f"heads cut and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}", parts))
     return svg.beside(panels, grow=1.2, whole=len(ways) * wide)
 
 

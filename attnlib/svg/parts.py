@@ -27,7 +27,6 @@ TIMES = "\u00d7"  # of shapes: 3 by 4
 # Widths of letters in DejaVu Sans and of a minus in Inter, at size 1, at most.
 ADVANCE = defaultdict(lambda: 0.64, {"-": 0.47} | dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 OPACITIES = [f' opacity="{share:.2f}"' for share in SHARES.tolist()]
-FRAMES = {colours.INK: "ink", colours.EDGE: "edge"}
 NO_FILL = ' fill="none" pointer-events="all"'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="var(--sans,system-ui,sans-serif)" fill="currentColor"'
 
@@ -132,7 +131,7 @@ def frame(x, y, wide, high, colour, line=3):
     """
     box = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none"'
     line = line if min(wide, high) >= 16 else 1.5  # narrow rows still show their colours
-    halo, ink = f'stroke="{paint("paper")}" stroke-width="{2 * line:g}"', paint(map_name(colour) or FRAMES[colour])
+    halo, ink = f'stroke="{paint("paper")}" stroke-width="{2 * line:g}"', paint(map_name(colour) or "ink")
     return f'<rect {box} {halo}/><rect {box} stroke="{ink}" stroke-width="{line}"/>'
 
 
