@@ -110,13 +110,13 @@ def _picture(ways, k, words, num_heads, d_k):
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
     rooms = (f"M{LEFT} {TOP + j * (n * HIGH + GAP)}h{d_k * SIDE}v{n * HIGH}H{LEFT}z" for j in range(1, num_heads))
     waits = f'<path d="{"".join(rooms)}" fill="none" stroke="{EDGE}" stroke-dasharray="2 4"/>'  # for a head
-    panels = []
+    sides = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}")]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", waits, *_cells(step, n)]
-        panels.append((wide, high, f"heads cut and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}", parts))
-    return svg.beside(panels, grow=1.2, whole=len(ways) * wide)
+        sides.append((wide, high, f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}", parts))
+    return svg.beside(sides, grow=1.2, whole=len(ways) * wide)
 
 
 def _labels(step, words, whole):
