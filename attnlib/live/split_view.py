@@ -111,8 +111,7 @@ def _picture(ways, k, words, num_heads, d_k):
     rooms = (f"M{LEFT} {TOP + j * (n * HIGH + GAP)}h{d_k * SIDE}v{n * HIGH}H{LEFT}z" for j in range(1, num_heads))
     waits = f'<path d="{"".join(rooms)}" fill="none" stroke="{EDGE}" stroke-dasharray="2 4"/>'  # for a head
     sides = []
-    for column, (way, steps) in enumerate(ways.items()):
-        step = steps[k]
+    for column, (way, step) in enumerate((way, steps[k]) for way, steps in ways.items()):
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}")]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", waits, *_cells(step, n)]
         sides.append((wide, high, f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}", parts))
