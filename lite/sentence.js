@@ -285,7 +285,7 @@
   const spot = (layer, head) => [(layer % (LAYERS / banks)) * wide, Math.floor((layer * banks) / LAYERS) * bank() + head * high];
 
   function arrange(tall) {
-    const room = Math.min(480, $("look").clientWidth + 16); // as wide as it is seen: its words are not shrunk
+    const room = Math.min(480, ($("look").clientWidth || 464) + 16); // as wide as it is seen: its words are not shrunk
     [wide, high, banks] = tall ? [room / 15, Math.max(24, room / 15), 2] : [16, 16, 1];
     grid.setAttribute("viewBox", `0 0 ${tall ? room : 480} ${bank() * banks - 6 * (banks - 1)}`);
     $("chart").style.setProperty("--size", `${(13 * 480) / Math.min(480, room - 16)}px`);
