@@ -19,7 +19,7 @@ import numpy as np
 
 import attnlib as al
 from tools import plans
-from tools.numbering import NUMBERS
+from tools.numbering import NUMBERS, exercises
 from tools.series import ROOT
 
 FOLDER, EXAMPLE = ROOT / "docs" / "exam", "example"
@@ -73,9 +73,10 @@ def by_hand(rng):
             "no_exponential": scores / scores.sum() @ values,
         }
         told = {name: f"{x:.2f}" for name, x in outputs.items()}
-        if len(set(told.values())) == len(told) and query.any():
+        weights = al.softmax(scaled)
+        rounded = f"{np.round(weights, 2) @ values:.2f}"  # what comes out if the weights are rounded on the way
+        if len({*told.values(), rounded}) == len(told) + (rounded != told[""]) and query.any():
             break
-    weights = al.softmax(scaled)
     asked = (
         f"A query is {tuple(map(int, query))}. Two keys are {tuple(map(int, keys[0]))} and "
         f"{tuple(map(int, keys[1]))}, with the values {values[0]:g} and {values[1]:g}. Compute the weights and the "
@@ -85,12 +86,12 @@ def by_hand(rng):
     rows = [[x, f"`{name}`" if name else "", points[name]] for name, x in told.items()]
     key = (
         f"Scores {scores[0]:g} and {scores[1]:g} (1 point), scaled {scaled[0]:g} and {scaled[1]:g} (1), weights "
-        f"{weights[0]:.2f} and {weights[1]:.2f} (2), output {told['']} (2). A slip in arithmetic costs its own step "
-        "alone. "
-        "With one wrong thought:\n\n" + table(["output", "shows", "points"], rows)
+        f"{weights[0]:.2f} and {weights[1]:.2f} (2), output {told['']} (2)"
+        f"{f'; {rounded}, from the rounded weights, counts as well' * (rounded != told[''])}. A slip in arithmetic "
+        "costs its own step alone. With one wrong thought:\n\n" + table(["output", "shows", "points"], rows)
     )
     given = {"query": query, "keys": np.array(keys), "values": values}
-    return Question("One query by hand", 6, 8, asked, key, given, {"outputs": told, "weights": weights})
+    return Question("One query by hand", 6, 8, asked, key, given, {"outputs": told, "rounded": rounded})
 
 
 def likeness(rng):
@@ -149,33 +150,48 @@ def a_map(rng):
 
 def shapes(rng):
     while True:
-        batch, heads, n_q, n_k = distinct(rng, 2, 9, 4)
+        heads, n_q, n_k = distinct(rng, 2, 9, 3)
         if heads in (2, 3, 4, 6, 8):
             break
     d_k = int(rng.integers(10, 17))
     width = heads * d_k
-    query, key = np.zeros((batch, n_q, width)), np.zeros((batch, n_k, width))
-    q, k = al.split_heads(query, heads), al.split_heads(key, heads)
+    q, k = (al.split_heads(np.zeros((n, width)), heads) for n in (n_q, n_k))
     trace = al.attention_trace(q, k, k)
     answers = [q.shape, trace.scores.shape, trace.output.shape, al.merge_heads(trace.output).shape]
     asked = (
-        f"A batch of {batch} texts, a layer with {heads} heads, tokens of {width} features. Each text has {n_q} "
-        f"queries and {n_k} keys with their values. Which shapes have the split queries, the scores, the output "
-        "of the heads, and the heads when they are merged?"
+        f"A layer with {heads} heads; each token has {width} features. There are {n_q} queries, and {n_k} keys with "
+        "their values. Which shapes have the split queries, the scores, the output of the heads, and the heads when "
+        "they are merged?"
     )
     key_text = (
-        f"{', '.join(map(str, answers))}. One point each. Scores of shape {(batch, heads, n_k, n_q)} are "
-        f"`swapped_query_key`; queries of shape {(batch, heads, n_q, width)} are `features_never_split`."
+        f"{', '.join(map(str, answers))}. One point each. Scores of shape {(heads, n_k, n_q)} are "
+        f"`swapped_query_key`; queries of shape {(heads, n_q, width)} are `features_never_split`."
     )
-    return Question(
-        "Shapes",
-        4,
-        5,
-        asked,
-        key_text,
-        dict(batch=batch, heads=heads, n_q=n_q, n_k=n_k, width=width),
-        {"shapes": answers},
+    given = dict(heads=heads, n_q=n_q, n_k=n_k, width=width)
+    return Question("Shapes", 4, 5, asked, key_text, given, {"shapes": answers})
+
+
+def zero_after(rng):
+    """Exponentials of scores whose sum, and the sum of those a causal mask leaves, give weights of two decimals."""
+    while True:
+        token, e = int(rng.integers(2, 4)), np.array(distinct(rng, 1, 12, 4), dtype=float)
+        seen = e * (np.arange(4) < token)
+        right, late = seen / seen.sum(), seen / e.sum()
+        if seen.sum() != e.sum() / 2 and np.allclose(100 * np.append(right, late) % 1, 0):
+            break
+    asked = (
+        f"The exponentials of the scaled scores of token {token} with the keys of four tokens are "
+        f"{', '.join(f'{x:g}' for x in e)}. A causal mask lies on the text. Which four weights has token {token}? "
+        "Somebody sets the blocked weights to 0 only after the softmax: which four weights come out then, and how does "
+        "one see it in a map without computing a weight again?"
     )
+    key_text = (
+        f"{format_list(right)} (2 points); {format_list(late)} (1), which is `mask_after_softmax`: all rows but the "
+        f"last sum to less than 1 (1). {format_list(e / e.sum())} as the first answer is `mask_ignored`, "
+        f"{format_list(np.eye(4)[0] if token == 2 else np.append(e[:2] / e[:2].sum(), [0, 0]).round(2))} is "
+        "`mask_blocks_diagonal`: 1 of the 2."
+    )
+    return Question("A zero too late", 4, 5, asked, key_text, dict(token=token, e=e), {"right": right, "late": late})
 
 
 def two_masks(rng):
@@ -218,13 +234,13 @@ def dead_row(rng):
     return Question("A row without a key", 4, 5, asked, key, dict(values=values, zeros=zeros), {"uniform": uniform})
 
 
-# What a function has in place of three right lines, its words, and one look at the weights that shows it.
+# What a function has in place of three right lines, its words, and what one sees of it in the weights.
 LINES = ["scaled = Q @ K.T / np.sqrt(K.shape[1])", "e = np.exp(scaled)", "weights = e / e.sum(axis=1, keepdims=True)"]
 BUGS = {
     "scale_by_n": (
         ["scaled = Q @ K.T / np.sqrt(K.shape[0])", *LINES[1:]],
         "The scores are divided by the root of the number of keys",
-        "Give every key twice: the weights of the two copies do not add up to what one had",
+        "Of two texts that begin alike, the longer one has another ratio of its first two weights; rightly it is equal",
     ),
     "double_softmax": (
         [*LINES, "e = np.exp(weights)", LINES[2]],
@@ -253,18 +269,20 @@ def wrong_code(rng):
     bug = one_of(rng, *BUGS)
     lines, name, look = BUGS[bug]
     code = "\n    ".join(["def attention(Q, K, V):  # of one text", *lines, "return weights @ V"])
-    asked = f"```python\n{code}\n```\n\nName the mistake, and one look at the weights that shows it."
+    asked = (
+        f"```python\n{code}\n```\n\nName the mistake, and what one sees of it in the weights, of one text or of two."
+    )
     key = f"{name} (`{bug}`): two points. {look}: two points."
     return Question("What is wrong here?", 4, 5, asked, key, dict(code=code), {"bug": bug})
 
 
 # What splits the features of a text (n, d), or merges its heads (num_heads, n, d_k), and is wrong; and the mistake.
 CUTS = [
-    ("merge", "merge_without_transpose", "x.reshape(n, num_heads * d_k)"),
-    ("merge", "heads_interleaved", "x.transpose(1, 2, 0).reshape(n, num_heads * d_k)"),
     ("split", "rearranged", "x.T.reshape(num_heads, n, d // num_heads)"),
     ("split", "split_without_transpose", "x.reshape(num_heads, n, d // num_heads)"),
     ("split", "heads_interleaved", "x.reshape(n, d // num_heads, num_heads).transpose(2, 0, 1)"),
+    ("merge", "merge_without_transpose", "x.reshape(n, num_heads * d_k)"),
+    ("merge", "heads_interleaved", "x.transpose(1, 2, 0).reshape(n, num_heads * d_k)"),
 ]
 HEADS = {
     "split": "def split_heads(x, num_heads):\n    n, d = x.shape\n    return ",
@@ -291,7 +309,7 @@ def wrong_cut(rng):
         "stand there, and which two steps put it right? Write code, or the shape after each step."
     )
     key = f"{format_list(wrong)} (1 point); {format_list(right)} (1); `{MENDED[kind]}` (2). The mistake is `{bug}`."
-    given = dict(code=code, x=x, heads=heads, kind=kind)
+    given = dict(code=code, mend=MENDED[kind], x=x, heads=heads, kind=kind)
     return Question("It runs, and is wrong", 4, 6, asked, key, given, {"bug": bug, "wrong": wrong, "right": right})
 
 
@@ -370,7 +388,7 @@ def examples(a, b, v):
         ),
         "keys_for_values": (
             "taken keys in place of values",
-            (Q, K, K),
+            (same, same, same),
             (same, same, 2 * same),
             lambda q, k, v: run(q, k, k),
         ),
@@ -395,8 +413,8 @@ def hides(rng):
     bug = one_of(rng, *bugs)
     name, hidden, shown, wrong = bugs[bug]
     asked = (
-        f"Somebody has {name}. Give Q, K and V on which the output stays right all the same, and Q, K and V on "
-        "which it changes. Two tokens are enough."
+        f"Somebody has {name}. Give Q, K and V on which the output does not notice it, and Q, K and V on which "
+        "the output changes. Two tokens are enough, and their values differ."
     )
     texts = [
         ", ".join(f"{letter} = {format_list(x)}" for letter, x in zip("QKV", some, strict=True))
@@ -405,30 +423,40 @@ def hides(rng):
     outputs = [format_list(np.round(f(*shown), 2)) for f in (al.scaled_dot_product_attention, wrong)]
     key = (
         f"For instance {texts[0]} hides it: three points. {texts[1]} shows it: the output is {outputs[0]}, and with "
-        f"the mistake {outputs[1]}: three points. Two examples of the same kind: three points in all."
+        f"the mistake {outputs[1]}: three points. Two examples of the same kind: three points in all. "
+        "Equal values, such as V = 0, hide it as well, but were excluded: one point of three."
     )
     return Question(
         "A test that sees it", 6, 10, asked, key, dict(hidden=hidden, shown=shown), {"bug": bug, "wrong": wrong}
     )
 
 
+def exercise(notebook, name):
+    """Return the heading of an exercise as readers and plans have it."""
+    return "Exercise {} · {}".format(*exercises(notebook)[name])
+
+
 # Each with the headings that it rests on, by notebook. An exam for a plan asks what the plan holds, and nothing else.
+# It shows code only where the plan lets students write some.
 SCORES, SOFTMAX = "Step 3 · Scores: one query against every key", "Step 4 · Softmax: from scores to weights"
 OUTPUT, SPLIT = "Step 5 · The output: a weighted sum of values", "2 · Split and merge"
 CAUSAL, PADDING = "2 · The causal mask", "4 · The padding mask"
-LINES_AND_TEST = ["Four lines", "Would a test notice your mistake?"]
+TEST = "Would a test notice your mistake?"
+SCORES_IN_CODE = exercise("vectorized", "attention_scores")
+BOTH_IN_CODE = [exercise("multi_head", name) for name in ("split_heads", "merge_heads")]
 QUESTIONS = {
     by_hand: {"by_hand": [SCORES, SOFTMAX, OUTPUT, r"Step 6 · Dividing by $\sqrt{d_k}$"]},
     likeness: {"by_hand": ["Where likeness fails", "Step 2 · One key, then all keys", SCORES]},
     a_map: {"by_hand": [SOFTMAX, OUTPUT]},
     why_divide: {"scaling": ["1 · How large is a score?", "2 · What softmax makes of large scores"]},
-    wrong_code: {"vectorized": LINES_AND_TEST},
-    hides: {"vectorized": LINES_AND_TEST},
-    two_masks: {"masks": [CAUSAL, PADDING]},
+    wrong_code: {"vectorized": ["Four lines", TEST, SCORES_IN_CODE]},
+    hides: {"vectorized": ["Four lines", TEST]},
+    zero_after: {"masks": [CAUSAL, "Break it · Zero after the softmax"]},
+    two_masks: {"masks": [CAUSAL, PADDING, "See it · Both masks at once"]},
     dead_row: {"masks": [CAUSAL, "6 · A row that may look nowhere"]},
     chunk: {"masks": [CAUSAL, "When the last words ask alone"]},
-    shapes: {"masks": [PADDING], "multi_head": [SPLIT]},
-    wrong_cut: {"multi_head": [SPLIT, "Break it · Straight to the shape"]},
+    shapes: {"multi_head": [SPLIT]},
+    wrong_cut: {"multi_head": [SPLIT, "Break it · Straight to the shape", *BOTH_IN_CODE]},
     cache: {"one_token_at_a_time": ["2 · Keep the keys and values"]},
 }
 
@@ -453,20 +481,25 @@ def up_to(last):
 
 
 def variant(word, holds=everything):
-    """Return the questions of a word of which all headings are held; none is one of the public example, or its code."""
+    """Return the questions of a word of which all headings are held; none has a text, code or mend of the example."""
     questions = _draw_questions(word)
     if word != EXAMPLE:
         for i, public in enumerate(_draw_questions(EXAMPLE)):
             again = 0
-            while text_of(questions[i]) == text_of(public):
+            while parts(questions[i]) & parts(public):
                 again += 1
+                if again > 99:
+                    raise ValueError(
+                        f"{public.title}: no draw differs from the example. Fix: give it more to draw from."
+                    )
                 questions[i] = _draw_questions(f"{word} {again}")[i]
     rests = [[(notebook, heading) for notebook in found for heading in found[notebook]] for found in QUESTIONS.values()]
     return [q for q, needed in zip(questions, rests, strict=True) if all(holds(*one) for one in needed)]
 
 
-def text_of(question):
-    return question.given.get("code", question.asked)
+def parts(question):
+    """Return what of a question nobody may have read before: its text, its code and the line that mends it."""
+    return {question.asked, *(question.given[name] for name in ("code", "mend") if name in question.given)}
 
 
 def _draw_questions(word):

@@ -9,7 +9,7 @@ from tools.series import ROOT, SERIES
 from . import exam, inventory
 
 PAGE = ROOT / "docs" / "goals.md"
-# By what shows a goal in notebooks/series.toml: an exercise, a question or a heading.
+# By what shows a goal in notebooks/series.toml: an exercise, a question or a heading; nothing, where no goal says it.
 IN_EXAM = {
     exam.by_hand: ["output_of_she"],
     exam.likeness: ["Where likeness fails"],
@@ -17,15 +17,16 @@ IN_EXAM = {
     exam.why_divide: ["variance_of_scores", "raised_by_a_tenth"],
     exam.wrong_code: ["scaled_dot_product_attention"],
     exam.hides: ["example_that_tells"],
+    exam.zero_after: ["zero_after"],
     exam.two_masks: ["causal_mask"],
-    exam.dead_row: ["masked_attention"],
+    exam.dead_row: [],
     exam.chunk: ["causal_mask"],
     exam.shapes: ["multi_head_attention"],
     exam.wrong_cut: ["split_heads"],
     exam.cache: ["decode_step"],
 }
 IN_INVENTORY = [
-    "One row, from start to end",
+    "",
     "scores_of_she",
     "weights_of_she",
     "scaled_dot_product_attention",
@@ -34,7 +35,7 @@ IN_INVENTORY = [
     "How to read a heatmap",
     "output_of_she",
     "causal_mask",
-    "zero_after",
+    "masked_attention",
     "multi_head_attention",
     "split_heads",
 ]

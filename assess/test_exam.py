@@ -3,6 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ import attnlib as al
 from assess import exam, goals, inventory, moodle
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
-from tools import plans
-from tools.numbering import NUMBERS
+from tools import lecture, plans
+from tools.numbering import NUMBERS, render
 from tools.series import ROOT, SERIES
 
 FOLDER = exam.FOLDER
@@ -53,12 +54,16 @@ def code(asked):
 PLANS = {name: exam.of_plan(name) for name in plans.names(plans.GUIDE.read_text("utf-8"))}
 # Where a word is met first: no exam says it that does not hold that.
 TERMS = {
-    "mask|causal|-inf": ("masks", exam.CAUSAL),
-    "padd|batch": ("masks", exam.PADDING),
-    r"\bheads?\b|merge": ("multi_head", exam.SPLIT),
-    r"np\.|def ": ("vectorized", "Four lines"),
-    "stays right": ("vectorized", "Would a test notice your mistake?"),
-    "reshape": ("multi_head", "Break it · Straight to the shape"),
+    "[Mm]ask": ("masks", exam.CAUSAL),
+    "causal": ("masks", exam.CAUSAL),
+    "-inf": ("masks", "6 · A row that may look nowhere"),
+    "padd": ("masks", exam.PADDING),
+    r"\bheads?\b": ("multi_head", exam.SPLIT),
+    "merge": ("multi_head", exam.SPLIT),
+    r"np\.|def ": ("vectorized", exam.SCORES_IN_CODE),
+    "not notice": ("vectorized", "Would a test notice your mistake?"),
+    "reshape|transpose": ("multi_head", exam.BOTH_IN_CODE[0]),
+    "after the softmax": ("masks", "Break it · Zero after the softmax"),
     "standard deviation": ("scaling", "1 · How large is a score?"),
     "last \\d have": ("masks", "When the last words ask alone"),
     "cache|prompt": ("one_token_at_a_time", "2 · Keep the keys and values"),
@@ -68,7 +73,7 @@ TERMS = {
 def test_every_heading_that_a_question_rests_on_is_one_of_its_notebook():
     for rests in exam.QUESTIONS.values():
         for notebook, headings in rests.items():
-            source = (ROOT / "notebooks" / "src" / f"{notebook}.py").read_text("utf-8")
+            source = render((ROOT / "notebooks" / "src" / f"{notebook}.py").read_text("utf-8"))
             assert {*headings} <= {*re.findall(r"^# #{2,3} (.+)$", source, re.MULTILINE)}, notebook
 
 
@@ -79,11 +84,44 @@ def test_an_exam_says_nothing_that_its_plan_does_not_hold(holds):
         assert [term for term, first in TERMS.items() if not holds(*first) and re.search(term, text)] == []
 
 
+# What an answer needs, by its question: the deck of a plan whose exam asks it says so, or its notes do.
+NEEDS = {
+    exam.by_hand: ["e to the power|e 2|exponential|softmax", "root"],
+    exam.likeness: ["finds (it|her)self", "key", "value"],
+    exam.a_map: ["sums? to 1", "column"],
+    exam.why_divide: ["deviation", "variance", "learn|gradient|slope|hardly move"],
+    exam.wrong_code: [r"np\.sqrt", "keepdims", "axis"],
+    exam.hides: ["does not notice", "symmetric"],
+    exam.zero_after: ["causal", "zero after the softmax", "less than 1"],
+    exam.two_masks: ["both masks|combin", "pad"],
+    exam.dead_row: ["NaN", "[Uu]niform|mean of"],
+    exam.chunk: ["last (words|tokens)", "corner|n_k - n_q"],
+    exam.shapes: ["split", "merge", r"\(2, 4, 3\)|2 , 4 , 3"],
+    exam.wrong_cut: ["swapaxes|transpose", "reshape"],
+    exam.cache: ["cache"],
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_deck_of_a_plan_says_what_its_exam_says_and_needs(name):
+    shown = [
+        re.sub("<style>.*?</style>|<[^>]*>", " ", slide.html, flags=re.DOTALL) for slide in lecture.slides(name)[1]
+    ]
+    deck = " ".join(unescape(" ".join(shown)).split())
+    asked = {q.title: q for q in exam.variant("word1", PLANS[name])}
+    said = [term for term in TERMS for q in asked.values() if re.search(term, q.asked) and not re.search(term, deck)]
+    titles = dict(zip(exam.QUESTIONS, (q.title for q in exam.variant("word1")), strict=True))
+    assert NEEDS.keys() == titles.keys() and said == []
+    assert [n for make, needs in NEEDS.items() if titles[make] in asked for n in needs if not re.search(n, deck)] == []
+
+
 def test_a_plan_gets_the_questions_that_it_holds_and_the_whole_exam_says_all_terms():
     asked = {name: {q.title for q in exam.variant("word1", holds)} for name, holds in PLANS.items()}
-    assert {name: len(titles) for name, titles in asked.items()} == {"45": 4, "90": 9, "half-day": 9}
+    assert {name: len(titles) for name, titles in asked.items()} == {"45": 4, "90": 7, "half-day": 9}
     assert asked["45"] < asked["90"] and "A row without a key" not in asked["90"] | asked["half-day"]
-    assert [len(exam.variant("word1", exam.up_to(last))) for last in ("by_hand", "03", "masks", "12")] == [3, 6, 9, 12]
+    assert [len(exam.variant("word1", exam.up_to(last))) for last in ("by_hand", "03", "masks", "12")] == [3, 6, 10, 13]
+    programs = {q.title for q in exam.variant("word1") if "```" in q.asked}  # who only listens reads no code
+    assert len(programs) == 2 and not programs & (asked["45"] | asked["90"]) and programs <= asked["half-day"]
     text = "\n".join(q.asked for word in WORDS_OF_EXAMS for q in exam.variant(word))
     assert [term for term in TERMS if not re.search(term, text)] == []
     with pytest.raises(SystemExit, match=r"no notebook is called 'scalling'. Fix"):
@@ -91,14 +129,16 @@ def test_a_plan_gets_the_questions_that_it_holds_and_the_whole_exam_says_all_ter
 
 
 def test_no_question_of_a_variant_is_public_and_two_words_share_few():
-    public = [q.asked for q in exam.variant(exam.EXAMPLE)]
+    public = exam.variant(exam.EXAMPLE)
     seen = [set() for _ in public]
     for word in WORDS_OF_EXAMS[1:]:
         for known, other, texts in zip(public, exam.variant(word), seen, strict=True):
-            assert other.asked != known and ("```" not in known or code(other.asked) != code(known))
+            assert other.asked != known.asked and ("```" not in known.asked or code(other.asked) != code(known.asked))
+            if "mend" in known.given:  # the line that puts it right is in the key, and not in the public one
+                assert f"`{other.given['mend']}`" in other.key and other.given["mend"] not in known.key
             texts.add(other.asked)
     # What is drawn from a list has fewer variants than what is drawn from numbers.
-    fewest = {"wrong_code": 4, "why_divide": 6, "chunk": 4, "hides": 3}
+    fewest = {"wrong_code": 4, "why_divide": 6, "chunk": 4, "hides": 3, "wrong_cut": 10}
     named = zip((make.__name__ for make in exam.QUESTIONS), seen, strict=True)
     assert [name for name, texts in named if len(texts) < fewest.get(name, 10)] == []
     assert [q.asked for q in exam.variant("word1")] == [q.asked for q in exam.variant("word1")]
@@ -130,6 +170,10 @@ def test_one_query_by_hand(questions):
         "no_exponential": output([s / sum(scores) for s in scores]),
     }
     assert outputs == q.answers["outputs"] and len(set(outputs.values())) == 5
+    weights = [round(w, 2) for w in softmax(scaled)]
+    rounded = output(weights)
+    assert (rounded == outputs[""]) != (f"; {rounded}, from the rounded weights, counts as well." in q.key)
+    assert rounded not in [text for name, text in outputs.items() if name]
     assert f"Scores {scores[0]} and {scores[1]} (1 point), scaled {scaled[0]:g} and {scaled[1]:g}" in q.key
     assert all(f"| {x} |" in q.key for x in outputs.values())
     for x in (query, *keys):
@@ -138,13 +182,23 @@ def test_one_query_by_hand(questions):
 
 def test_shapes(questions):
     given = questions["shapes"].given
-    batch, heads, n_q, n_k, width = (given[name] for name in ("batch", "heads", "n_q", "n_k", "width"))
+    heads, n_q, n_k, width = (given[name] for name in ("heads", "n_q", "n_k", "width"))
     rng = np.random.default_rng(0)
-    output, weights = al.MultiHeadAttention(width, heads)(
-        rng.normal(size=(batch, n_q, width)), rng.normal(size=(batch, n_k, width))
-    )
-    wanted = [(batch, heads, n_q, width // heads), weights.shape, (batch, heads, n_q, width // heads), output.shape]
-    assert ", ".join(map(str, wanted)) in questions["shapes"].key and len({batch, heads, n_q, n_k, width}) == 5
+    output, weights = al.MultiHeadAttention(width, heads)(rng.normal(size=(n_q, width)), rng.normal(size=(n_k, width)))
+    wanted = [(heads, n_q, width // heads), weights.shape, (heads, n_q, width // heads), output.shape]
+    assert ", ".join(map(str, wanted)) in questions["shapes"].key and len({heads, n_q, n_k, width}) == 4
+
+
+def test_a_zero_too_late(questions):
+    q = questions["zero_after"]
+    token, e = q.given["token"], [int(x) for x in re.search(r"tokens are ([\d, ]+)\.", q.asked)[1].split(",")]
+    right = [x / sum(e[:token]) if j < token else 0 for j, x in enumerate(e)]
+    late = [x / sum(e) if j < token else 0 for j, x in enumerate(e)]
+    told = ["[" + ", ".join(f"{x:g}" for x in weights) + "]" for weights in (right, late, [x / sum(e) for x in e])]
+    assert q.key.startswith(f"{told[0]} (2 points); {told[1]} (1), which") and f"{told[2]} as the first answer" in q.key
+    rows = np.random.default_rng(0).normal(size=(4, 4))
+    sums = (al.softmax(rows) * np.tri(4)).sum(1)
+    assert sums[3] == pytest.approx(1) and sums[:3].max() < 1 and f"of token {token} " in q.asked
 
 
 def test_two_masks(questions):
@@ -225,7 +279,7 @@ def test_each_wrong_code_does_what_its_key_says(bug):
     np.testing.assert_allclose(w, weights_by_loops(Q, K, bug))
     exec("\n".join(lines), twice := {**names, "K": np.vstack([K, K])})
     shown = {
-        "scale_by_n": np.abs(twice["weights"][:, :3] + twice["weights"][:, 3:] - w).max() > 0.01,
+        "scale_by_n": np.abs(twice["weights"][:, 0] / twice["weights"][:, 1] - w[:, 0] / w[:, 1]).max() > 0.01,
         "double_softmax": w.sum(1) == pytest.approx(1),  # the number has a test of its own
         "softmax_over_queries": w.sum(0) == pytest.approx(1) and np.abs(w.sum(1) - 1).min() > 0.01,
         "softmax_over_everything": w.sum() == pytest.approx(1) and w.sum(1).max() < 0.99,
@@ -294,6 +348,9 @@ def test_one_example_hides_the_mistake_and_the_other_shows_it(questions):
     right, wrong = al.scaled_dot_product_attention, q.answers["wrong"]
     hidden, shown = q.given["hidden"], q.given["shown"]
     np.testing.assert_allclose(right(*hidden), wrong(*hidden))
+    assert all(
+        np.ptp(given[2], axis=0).max() > 0 for given in (hidden, shown)
+    )  # the question asks for values that differ
     assert np.abs(right(*shown) - wrong(*shown)).max() > 0.2
 
 
@@ -331,9 +388,9 @@ def test_the_page_of_goals_is_up_to_date_and_each_question_asks_for_a_goal_of_wh
     assert len(goals.IN_INVENTORY) == len(inventory.ITEMS) and goals.IN_EXAM.keys() == exam.QUESTIONS.keys()
     for make, rests in exam.QUESTIONS.items():
         last = max(NUMBERS[notebook] for notebook in rests)
-        assert max(of[name] for name in goals.IN_EXAM[make]) <= last, make
+        assert all(of[name] <= last for name in goals.IN_EXAM[make]), make
     for name, item in zip(goals.IN_INVENTORY, inventory.ITEMS, strict=True):
-        assert of[name] <= NUMBERS[item["taught"]], item["topic"]
+        assert not name or of[name] <= NUMBERS[item["taught"]], item["topic"]
 
 
 def test_a_row_of_twenty_votes():

@@ -133,7 +133,7 @@ def parts(entries):
                 "glyph": glyph(notebook.slug),
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
-                "ask": maths(notebook.question, "html").replace("GPT-OSS", "<span class=one>GPT-OSS</span>"),
+                "ask": maths(notebook.question, "html").replace("GPT-OSS", "<span class=glue>GPT-OSS</span>"),
                 "minutes": notebook.minutes,
                 "runs_here": notebook.browser,
             }

@@ -14,7 +14,7 @@ from attncourse.catalogue import PREDICTIONS, RECALLS
 from attnlib.live import frames
 from tools import asked, reading
 from tools.build_notebooks import read_source
-from tools.page import highlight_code, revive
+from tools.page import formula, highlight_code, markdown, revive
 from tools.series import SERIES
 
 # What a text asks a reader to do, and with what; beside it what the control is called.
@@ -290,6 +290,41 @@ def test_code_of_a_page_is_marked_where_it_has_another_ink_alone():
     page = highlight_code(code)
     assert {*re.findall('<span class="(.*?)"', page)} == {"k", "sd", "kc", "ow", "c1"}
     assert html.unescape(re.sub("<.*?>", "", page)).strip() == code
+
+
+def test_a_phone_breaks_no_name_no_formula_from_its_comma_and_no_arrow():
+    page = markdown("If $d_k$, then ($n_q$) and $k$ words.")
+    glued = re.findall('class="glue">(.*?)</span>', page)
+    assert [re.sub("<.*?>", "", one) for one in glued] == ["dk,", "(nq)"]
+    long = "        output = al.scaled_dot_product_attention(query[None], key[None], al.causal_mask(4))"
+    code = html.unescape(re.sub("<(?!wbr).*?>", "", highlight_code(long))).strip()
+    assert code.replace("<wbr>", "") == long.strip()
+    assert "al<wbr>.scaled_dot_product_attention(<wbr>query" in code
+    assert "0.5\xa0-" not in (arrow := reading.columns_html(["0.5 -> 1.936621  6.683105  1.595068  " * 2]))
+    assert " -\u2060&gt;" in arrow
+
+
+def test_a_long_formula_is_broken_where_it_is_whole():
+    """Before an equals sign or a product that no bracket of LaTeX encloses."""
+    long = r"\text{bytes of a token} = 2 \cdot \frac{\text{layers} = 3}{4} \cdot d_k \qquad x = 1 + \text{one more}"
+    parts = [re.sub("<.*?>", "", one) for one in formula(long, "block").split("<math")[1:]]
+    assert len(parts) == 6 and formula(long, "block").count("<br>") == 1
+    assert formula("a = b", "block").count("<math") == 1
+
+
+def test_printed_columns_that_no_phone_holds_are_a_table():
+    lines = [
+        "      name     male   female     verb  pronoun      who",
+        "Anna 1.000    0.000    1.000    0.435    0.000   -2.334",
+    ]
+    lines = [lines[0].replace("name", " name"), *[lines[1][:4] + "  " + lines[1][5:]] * 2]
+    page = reading.columns_html([*lines, "and a line more"])
+    cells = re.findall("<t([hd])( class=right)?>([^<]*)", page)
+    assert [words for _, _, words in cells[:7]] == ["", "name", "male", "female", "verb", "pronoun", "who"]
+    assert [(kind, bool(right)) for kind, right, _ in cells] == [("h", k > 0) for k in range(7)] + 2 * [
+        ("d", k > 0) for k in range(7)
+    ]
+    assert cells[13][2] == "-2.334" and page.replace("\xa0", " ").endswith(">and a line more</pre>")
 
 
 def test_a_page_says_its_minutes_once():

@@ -16,6 +16,7 @@ from views import VIEWS
 
 import attnlib as al
 from attnlib import colours, plot, svg
+from attnlib.live.weights import draw_maps
 from attnlib.svg.flow import GREY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,6 +211,15 @@ def test_no_grid_line_crosses_a_number_above_a_bar():
     assert len({x for x, *_ in near}) == 3 and all(
         float(right) < x - 10 or float(left) > x + 10 for x, left, _, right in near
     )
+
+
+def test_the_parts_of_a_map_on_a_phone_speak_once_and_of_all_keys():
+    whole, *parts = re.findall("<svg.*?</desc>", draw_maps({"head 3": al.softmax(np.eye(4, 24))}), re.DOTALL)
+    assert len(parts) > 1 and "24 keys" in whole
+    assert [part[part.index("<title>") :] for part in parts if 'role="img"' in part] == [
+        whole[whole.index("<title>") :]
+    ]
+    assert all('aria-hidden="true"' in part for part in parts[1:])
 
 
 def test_a_map_whose_numbers_have_room_then_is_whole_on_a_phone():

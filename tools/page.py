@@ -27,8 +27,11 @@ SCRIPT = "".join(
 STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
-SHORT = 36  # letters of code that a phone has on a line, in an exercise, too
+SHORT = 33  # letters of code that a phone has on a line, in an exercise, too
 PLAIN = re.compile(r'<span class="(?!(?:k[cdnr]?|ow|c[1m]?|sd)")\w+">(.*?)</span>', re.DOTALL)  # code has two inks
+GLUED = re.compile(r"([(\[]*)<math>(?:(?!<math).)*?</math>[^\s<]*", re.DOTALL)  # within a line
+BREAKS = re.compile(r"(?<=\w[(\[])(?=[\w*~({\[])|(?<=\{)(?=\w)|(?<=[\w)\]])(?=\.\w{12})|(?<=[)\]])(?=\.\w)")
+WIDE = 70  # letters of a formula that a phone breaks
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet|Nothing is kept yet")
 
 
@@ -48,8 +51,40 @@ def look(*fonts, at=None):
 
 
 def formula(body, display="inline"):
-    """Return MathML; infinity is no operator and has no room around it."""
-    return convert(body, display=display).replace("<mo>&#x0221E;</mo>", "<mi>&#x0221E;</mi>")
+    """Return MathML; infinity is no operator and has no room around it. HTML knows <math> without a namespace.
+
+    A long formula of a line of its own goes on below itself where a page is narrow: before an equals sign or a product.
+    """
+    if display == "block" and len(body) > WIDE:
+        parts = _parts(body)
+        return " ".join(
+            formula(part).replace("<math", '<math displaystyle="true"', 1) if part else "<br>" for part in parts
+        )
+    made = convert(body, display=display).replace("<mo>&#x0221E;</mo>", "<mi>&#x0221E;</mi>")
+    return re.sub(r' xmlns=".*?"| display="inline"', "", made, count=2)
+
+
+def _parts(body):
+    """Return the parts of a formula between which a line may end, and "" where another formula begins."""
+    parts = []
+    for one in re.split(r"\s*(?:\\qquad)+\s*", body):
+        parts.append("")
+        for piece in re.split(r"\s+(?==|\\cdot)", one):
+            if parts[-1].count("{") == parts[-1].count("}"):
+                parts.append(piece)
+            else:
+                parts[-1] += f" {piece}"
+    return parts[1:]
+
+
+def glue(page):
+    """Return HTML in which the mark behind a formula, and the bracket before it, stay on its line."""
+
+    def whole(found):
+        alone = found[0].startswith("<") and found[0].endswith(">")
+        return found[0] if alone else f'<span class="glue">{found[0]}</span>'
+
+    return GLUED.sub(whole, page)
 
 
 class Renderer(IPythonRenderer):
@@ -66,11 +101,14 @@ class Renderer(IPythonRenderer):
     def block_code(self, code, info=None):
         return highlight_code(code) if info == "python" else super().block_code(code, info)
 
+    def codespan(self, text):
+        return breakable(super().codespan(text))
+
 
 def markdown(text):
     """Return HTML; a link to a notebook leads to the page of the same name."""
     page = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(outward(text))
-    return re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)
+    return glue(re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page))
 
 
 def inline(text):
@@ -90,8 +128,12 @@ def _hanging(line):
     words = html.unescape(re.sub("<.*?>", "", code))
     if len(words) <= SHORT:
         return line
-    code = re.sub(r"(?<=\w\()(?=\w)", "<wbr>", code)  # a long call goes on behind its bracket, not within a name
-    return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{code}</span>{end}"
+    return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{breakable(code)}</span>{end}"
+
+
+def breakable(code):
+    """Return HTML of code, which a phone may break where a bracket opens or before a long name, not within it."""
+    return re.sub(r"[^\s<>]{24,}", lambda run: BREAKS.sub("<wbr>", run[0]), code)
 
 
 def glyph(slug):

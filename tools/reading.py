@@ -15,12 +15,16 @@ from jinja2 import Template
 
 from . import asked
 from .licence import LICENCE
-from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, glyph, highlight_code, inline, look, markdown, revive
+from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, breakable, glyph, highlight_code, inline, look, markdown, revive
 from .series import ROOT, find_notebook, has_tag, select_notebooks
 
 OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
 OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
-PHONE = 45  # letters of what is printed that a phone has on a line
+PHONE = 41  # letters of what is printed that a phone has on a line
+PLAIN_CELLS = re.compile(
+    r"(?<==\")padding:2px 10px;|;font-variant-numeric:tabular-nums"
+)  # of a table: the page says so
+ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
 LONG = 13  # lines of code that stay on one sheet of paper
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
@@ -118,12 +122,27 @@ def show(cell):
 
 def name_cells(table):
     """Return a table; the cells of a wide one know their columns: on a phone they stand below each other."""
-    names = [re.sub("<.*?>", "", name) for name in re.findall("<th.*?>(.*?)</th>", table[0])]
+    names = [re.sub("<.*?>", "", name).strip() for name in re.findall("<th.*?>(.*?)(?=<t|</t)", table[0])]
     if len(names) < 4:
         return table[0]
     column = cycle(names)
-    return re.sub("<td", lambda cell: f'<td data-of="{next(column)}"', table[0]).replace(
-        "<table", '<table class="wide"'
+    page = re.sub("<td", lambda cell: f'<td data-of="{next(column)}"', table[0])
+    return re.sub('<table(?: class="(.*?)")?', r'<table class="wide \1"', page)
+
+
+def fit_phone(table):
+    """Return a table; the cells of one whose longest words have no room beside each other know their columns."""
+    rows = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row in table[0].split("<tr>")[1:]]
+    longest = [
+        max((len(word) for cell in column for word in re.sub("<.*?>", "", cell).split()), default=0)
+        for column in zip(*rows, strict=True)
+    ]
+    if sum(longest) + len(longest) > ACROSS and len(longest) > 6:
+        return name_cells(table)
+    return re.sub(
+        r"(?<=[> ])(?=[^\s<>]*[^\w\s<>]|[^\s<>]{17})[^_\s<>]{12,}(?=[ <])",
+        lambda run: re.sub(r"([^\s&;]{8})(?=[^\s&;]{4})", r"\1<wbr>", run[0]),
+        table[0],
     )
 
 
@@ -144,7 +163,8 @@ def output_html(output):
     """Return an output as HTML."""
     data = output.get("data", {})
     if "text/html" in data:
-        return data["text/html"]
+        page = PLAIN_CELLS.sub("", data["text/html"])
+        return re.sub('<table class="attnlib-table.*?</table>', fit_phone, page, flags=re.DOTALL)
     text = output.get("text") or data.get("text/plain", "")
     return columns_html(text.rstrip().split("\n")) if text.strip() else ""
 
@@ -152,14 +172,18 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself, but for tables of so many columns that a reader would be lost.
+    There a line that is too long goes on below itself. So many columns that a reader would be lost become a table: its
+    letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
     gaps = [(gap.start() + 2, gap.end()) for gap in re.finditer(r" {2,}", blank)]
     narrow = wide - sum(end - start for start, end in gaps)
-    kind = " table" if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5 else ""
-    kind = " columns" + kind if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
+    if len(lines) > 3 and not re.search(r"\S {2,}\S", lines[-1]) and re.search(r"\S {2,}\S", lines[-2]):
+        return columns_html(lines[:-1]) + columns_html(lines[-1:])  # a line that is no row of what stands above it
+    if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5:
+        return printed_table(lines, [(0, 0), *gaps])
+    kind = " columns" if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
     shown = []
     for line in lines:
         parts, last = [], 0
@@ -168,11 +192,28 @@ def columns_html(lines):
                 parts += [html.escape(line[last:start]), f"<i>{line[start:end]}</i>" if end > start else ""]
                 last = end
         whole = "".join(parts) + html.escape(line[last:])
-        if all(len(part) < PHONE for part in re.split(" {2,}", line)):  # it goes on with a column
+        if all(len(part) < PHONE - 2 for part in re.split(" {2,}", line)):  # it goes on with a column
             whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
         deep = len(line) - len(line.lstrip())
+        whole = breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole))  # an arrow stays whole
         shown.append(f"<span style=--in:{deep}>{whole}</span>" if len(line) > PHONE else f"{whole}\n")
     return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
+
+
+def printed_table(lines, gaps):
+    """Return printed lines as a table; a column of numbers, and its name, stand right."""
+    cuts = list(zip([end for _, end in gaps], [*(start for start, _ in gaps[1:]), None], strict=True))
+    rows = [[html.escape(line[start:end].strip()) for start, end in cuts] for line in lines]
+    sides = [
+        " class=right" * all(re.fullmatch(r"-?[\d.]+", x) for x in column[1:]) for column in zip(*rows, strict=True)
+    ]
+    kinds = ["th", *["td"] * (len(rows) - 1)]
+    cells = (
+        "".join(f"<{kind}{side}>{x}" for side, x in zip(sides, row, strict=True))
+        for kind, row in zip(kinds, rows, strict=True)
+    )
+    table = f'<table class="printed"><tr>{"<tr>".join(cells)}</table>'
+    return name_cells([table]) if len(cuts) > 8 else table
 
 
 def main():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -183,16 +184,17 @@ def draw_maps(
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
             if side == WIDE and not bars:
-                drawing = svg.layouts(drawing, _stack(weights, title, labels, words))
+                drawing = svg.layouts(drawing, _stack(drawing, weights, title, labels, words))
         silent = free or attn_mask is not None or len(weights) == 1
         figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
 
 
-def _stack(weights, title, labels, words):
+def _stack(whole, weights, title, labels, words):
     """Return a wide map as a phone has it: keys that have room for their weights, the others below."""
     queries, keys, mask = (labels[name] for name in ("queries", "keys", "attn_mask"))
     names, drawn = queries or map(str, range(len(weights))), []
+    said = "(?s)<title>.*?</desc>"  # the first part speaks for all, of all keys
     most = svg.columns_on_a_phone(names, weights.shape[1])
     for first in range(0, weights.shape[1], most):
         part = np.s_[:, first : first + most]
@@ -200,7 +202,9 @@ def _stack(weights, title, labels, words):
             "keys": (keys or [*map(str, range(weights.shape[1]))])[part[1]],
             "attn_mask": None if mask is None else mask[part],
         }
-        drawn.append(svg.heatmap(weights[part], title=title if not first else "", **labels | now, **words))
+        drawing = svg.heatmap(weights[part], title="" if first else title, **labels | now, **words)
+        hidden = drawing.replace('role="img"', 'aria-hidden="true"', 1)
+        drawn.append(hidden if first else re.sub(said, lambda _: re.search(said, whole)[0], drawing, count=1))
     return "".join(drawn)
 
 

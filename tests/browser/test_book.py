@@ -56,6 +56,7 @@ def opened(new_page, book, name, width=390):
     page.goto((book / f"{name}.html").as_uri())
     page.wait_for_function("ask.allAlive()")
     page.evaluate("ask.unfold()")
+    page.evaluate("new Promise((laid) => requestAnimationFrame(() => requestAnimationFrame(laid)))")  # what was folded
     return page, problems
 
 

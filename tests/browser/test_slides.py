@@ -212,6 +212,9 @@ def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_pat
     assert frames == ["4px", "0px"]
     assert page.locator("main ul").first.evaluate(style, "breakInside") == "avoid"
     assert page.locator(".attnlib-asked").first.evaluate(style, "breakInside") == "avoid"
+    assert {page.locator(".card").nth(k).evaluate(style, "breakInside") for k in range(5)} == {"avoid"}
+    option = page.locator("[role=radio]").first  # an option is a line of a list, no button
+    assert (option.evaluate(style, "borderTopWidth"), option.evaluate(style, "minHeight")) == ("0px", "0px")
     assert "counter(pages)" in page.content()
 
 
