@@ -133,7 +133,7 @@ def parts(entries):
                 "glyph": glyph(notebook.slug),
                 "number": notebook.number,
                 "title": notebook.title[0].upper() + notebook.title[1:],
-                "ask": maths(notebook.question, "html"),
+                "ask": maths(notebook.question, "html").replace("GPT-OSS", "<span class=glue>GPT-OSS</span>"),
                 "minutes": notebook.minutes,
                 "runs_here": notebook.browser,
             }
@@ -144,7 +144,7 @@ def parts(entries):
         many = len(part["notebooks"])
         part["says"] = f"{many} notebook{'s' * (many > 1)}, {duration(part['minutes'])}"
         if part["exercises"]:
-            part["says"] += f"<br>and {duration(part['exercises'])} of exercises"
+            part["says"] += f" <br>and {duration(part['exercises'])} of exercises"
     return found
 
 
@@ -209,7 +209,8 @@ def _picture(words, row, said, deep=228):
     pieces = []
     for j, corners in outlines(centres, row, len(row) - 1, 38, deep) if any(row) else ():
         points = [f"{at:.1f} {230 - up:.1f}" for at, up in corners]
-        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{"ribbon" if j < len(row) - 1 else "query"})"/>')
+        fill = "ribbon" if j < len(row) - 1 else "query-map"
+        pieces.append(f'<path d="{ribbon_path(points)}" fill="var(--{fill})"/>')
     roles = ["key" if share >= 0.3 else "" for share in row[:-1]] + ["query"]
     for at, word, share, role in zip(centres, words, row, roles, strict=True):
         told = said and share >= 0.05

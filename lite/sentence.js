@@ -139,7 +139,9 @@
     const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
     let size = tall ? 16 : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
-    const step = Math.max(22, Math.min(30, 320 / n)), bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
+    // On a phone a word is as high as a finger needs; beside the slider and the buttons, where none is pressed, as the screen allows.
+    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10) / (n + 1);
+    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
     const us = line.spots.map(({ u }, j) => (tall ? j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
@@ -178,7 +180,8 @@
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
     const deep = Math.max(8, tall ? width - 132 : line.lines > 1 ? pitch - 58 : bottom - 8);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
-    place = { us, bases, tall, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
+    const sure = tall && element("text", { class: "sure", x: 0, y: low - 1 }, whole); // the answer's number, where the answer is out of sight
+    place = { us, bases, tall, sure, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
     drawn = null;
     $("flat").hidden = !waits;
     $("flat").innerHTML = `${escaped(item.words.join("").replace(/\n\s*/g, " ↵ "))} <span class="blank">&nbsp;</span>`;
@@ -186,9 +189,11 @@
     stay();
   }
 
+  const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(280, innerHeight * 0.45)); // of ribbons that stay
+
   function stay() {
-    // on a phone the ribbons stay in view beside the slider and the buttons, and cover nothing that takes the focus
-    const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && (scene === 1 || scene === 2) && high < innerHeight * 0.45);
+    // on a phone the ribbons stay in view beside what changes them, and cover nothing that takes the focus
+    const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
     document.documentElement.style.scrollPaddingTop = stays ? `${high}px` : "";
   }
 
@@ -270,25 +275,32 @@
   // --- the grid of heads
 
   const grid = $("heads"), cells = [], many = (count) => [...Array(count).keys()];
-  let high = 16; // of a row of heads: on a phone what a finger needs
+  let wide = 16, high = 16, banks = 1; // of a head: on a phone what a finger needs, and half of the layers below the others
   for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", { class: "cell", rx: 2 }, grid), element("rect", { class: "heat", rx: 2, opacity: 0 }, grid)]);
-  const ring = element("rect", { class: "ring", rx: 3, width: 17 }, grid);
-  const ticks = [1, 5, 10, 15, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
+  const ring = element("rect", { class: "ring", rx: 3 }, grid);
+  const ticks = [1, 5, 10, 15, 16, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
   let strongest = [0, 0];
 
+  const bank = () => high * HEADS + 20 + 8 * (banks - 1);
+  const spot = (layer, head) => [(layer % (LAYERS / banks)) * wide, Math.floor((layer * banks) / LAYERS) * bank() + head * high];
+
   function arrange(tall) {
-    high = tall ? 32 : 16;
-    grid.setAttribute("viewBox", `0 0 480 ${high * HEADS + 26}`);
+    const room = Math.min(480, ($("look").clientWidth || 464) + 16); // as wide as it is seen: its words are not shrunk
+    [wide, high, banks] = tall ? [room / 15, Math.max(24, room / 15), 2] : [16, 16, 1];
+    grid.setAttribute("viewBox", `0 0 ${tall ? room : 480} ${bank() * banks - 6 * (banks - 1)}`);
+    $("chart").style.setProperty("--size", `${(13 * 480) / Math.min(480, room - 16)}px`);
     cells.forEach((pair, i) => {
-      const box = { x: Math.floor(i / HEADS) * 16, y: (i % HEADS) * high, width: 14, height: high - 2 };
+      const [x, y] = spot(Math.floor(i / HEADS), i % HEADS), box = { x, y, width: wide - 2, height: high - 2 };
       for (const rect of pair) for (const name in box) rect.setAttribute(name, box[name]);
     });
     for (const [layer, text] of ticks) {
-      text.setAttribute("x", layer === 1 ? 0 : (layer - 1) * 16 + 7);
-      text.setAttribute("y", high * HEADS + (tall ? 21 : 17));
-      text.setAttribute("text-anchor", layer === 1 ? "start" : "middle");
-      text.textContent = layer === 1 ? "layer 1" : layer;
+      const [x, y] = spot(layer - 1, HEADS), first = !x; // of its line
+      text.setAttribute("x", first ? 0 : x + wide / 2 - 1);
+      text.setAttribute("y", y + 17);
+      text.setAttribute("text-anchor", first ? "start" : "middle");
+      text.textContent = first ? `layer ${layer}` : layer === 16 ? "" : layer;
     }
+    ring.setAttribute("width", wide + 1);
     ring.setAttribute("height", high + 1);
   }
 
@@ -302,16 +314,18 @@
         if (x > most) [most, strongest] = [x, [layer, head]];
       }
     const [layer, head] = shownHead();
-    ring.setAttribute("x", layer * 16 - 1.5);
-    ring.setAttribute("y", head * high - 1.5);
+    const [x, y] = spot(layer, head);
+    ring.setAttribute("x", x - 1.5);
+    ring.setAttribute("y", y - 1.5);
     const what = key === null ? "at words between the first and itself" : `at <b class="k">${named(key)}</b>`;
     $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> looks ${what}`;
   }
 
   function headAt(event) {
-    const box = grid.getBoundingClientRect(), unit = 480 / box.width;
-    const [layer, head] = [((event.clientX - box.left) * unit) / 16, ((event.clientY - box.top) * unit) / high].map(Math.floor);
-    return layer >= 0 && layer < LAYERS && head >= 0 && head < HEADS ? [layer, head] : null;
+    const box = grid.getBoundingClientRect(), unit = (wide * LAYERS) / banks / box.width;
+    const line = Math.floor(((event.clientY - box.top) * unit) / bank()), column = Math.floor(((event.clientX - box.left) * unit) / wide);
+    const layer = (line * LAYERS) / banks + column, head = Math.floor((((event.clientY - box.top) * unit) % bank()) / high);
+    return column >= 0 && column < LAYERS / banks && line >= 0 && line < banks && head >= 0 && head < HEADS ? [layer, head] : null;
   }
 
   function hover(head) {
@@ -323,6 +337,7 @@
   const keep = ([layer, head]) => choose({ layer, head });
   const moved = (layers, heads) => [(state.layer + layers + LAYERS) % LAYERS, (state.head + heads + HEADS) % HEADS];
   grid.addEventListener("pointermove", (event) => (event.pointerType === "mouse" || event.buttons) && hover(headAt(event)));
+  grid.addEventListener("pointerup", (event) => event.pointerType !== "mouse" && pointed && keep(pointed)); // where a finger that slid stops
   grid.addEventListener("pointerleave", () => hover(null));
   grid.addEventListener("click", (event) => open() && headAt(event) && keep(headAt(event)));
   grid.addEventListener("keydown", (event) => {
@@ -382,7 +397,7 @@
     $("head-says").innerHTML = headSays(row);
     $("slider-says").innerHTML = effect(row) + (state.way === "head" && state.stop !== AS_TRAINED ? " The answer stays that of the model as trained." : "");
     const known = mistakes[state.way];
-    $("break-says").innerHTML = known ? `${known.line} ${effect(row)} ${known.link}` : "Five bugs from real programs. Each runs without an error, and each changes what the model says. Press one.";
+    $("break-says").innerHTML = known ? `${known.line} ${effect(row)} ${known.link}` : bugs;
   }
 
   function goesOn() {
@@ -474,6 +489,7 @@
       bars($("trained-words"), asTrained().next);
       bars($("broken-words"), mistaken() ? next : asTrained().next);
     }
+    if (place.sure) place.sure.textContent = open() && next ? pct(next[0][1]) : "";
     if (place.gap) place.gap.textContent = open() && next ? (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
     $("line").innerHTML = line();
     $("broken-name").textContent = mistaken() ? mistakes[state.way].name.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken";
@@ -542,12 +558,17 @@
   function turn(to) {
     // to another scene: what the scene before has changed is as trained again
     scene = to;
-    $$("[role=tab]").forEach((tab, i) => {
+    const tabs = $$("[role=tab]"), top = tabs[to].getBoundingClientRect().top;
+    tabs.forEach((tab, i) => {
       tab.setAttribute("aria-selected", i === to);
       tab.tabIndex = i === to ? 0 : -1;
     });
     $$(".scene").forEach((panel, i) => (panel.hidden = i !== to));
-    stay();
+    if (!place?.tall) return stay();
+    const shown = drawn;
+    layout();
+    drawn = shown && place.us[state.query] ? { ...shown, u: place.us[state.query] } : null;
+    scrollBy(0, tabs[to].getBoundingClientRect().top - top); // what is pressed stays under the finger
   }
 
   function begin(grow, restored) {
@@ -593,7 +614,7 @@
   let wanted = null; // what a link asks of a sentence that is not read
 
   const says = (text) => ($("said").textContent = text);
-  const hint = $("said").textContent;
+  const hint = $("said").textContent, bugs = $("break-says").textContent;
 
   function marked() {
     // whether the field holds another sentence than the picture
@@ -813,6 +834,8 @@
     }
   });
 
+  addEventListener("beforeprint", () => !asks() && svg.setAttribute("viewBox", `0 0 ${svg.clientWidth} ${svg.clientHeight}`));
+  addEventListener("afterprint", () => again());
   let width = innerWidth; // a phone changes its height as one scrolls
   const again = () => {
     layout();

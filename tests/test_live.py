@@ -178,9 +178,9 @@ def test_what_was_chosen_in_a_larger_map_is_not_framed_in_a_smaller_one():
     for n in range(1, 6):
         view.sliders["n"].value = n
         assert "<pre>" not in view.picture.value
-        assert view.picture.value.count('stroke="#fff"') == (n > 3), n
+        assert view.picture.value.count('stroke="var(--paper,#fbfaf6)" stroke-width') == (n > 3), n
     view.choose(query=1, key=99)
-    assert view.picture.value.count('stroke="#fff"') == 1
+    assert view.picture.value.count('stroke="var(--paper,#fbfaf6)" stroke-width') == 1
 
 
 def test_a_view_over_several_numbers_has_a_slider_for_each():

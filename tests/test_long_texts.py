@@ -188,7 +188,7 @@ def test_both_halves_name_their_rows_and_scores_keep_off_the_frame():
     halves = parsed(view.picture.value)
     for half in halves:
         assert [t.text for t in half.iter("text") if re.fullmatch(r"q\d", t.text or "")] == ["q0", "q1"]
-    frame = next(rect for rect in halves[0].iter("rect") if rect.get("stroke") == "#fff")
+    frame = next(rect for rect in halves[0].iter("rect") if "--paper" in rect.get("stroke", ""))
     left, wide, line = (float(frame.get(name)) for name in ("x", "width", "stroke-width"))
     (score,) = (text for text in halves[0].iter("text") if text.text == "-1.5")
     middle, half = float(score.get("x")), svg.width("-1.5", float(score.get("font-size"))) / 2

@@ -581,6 +581,11 @@ def test_no_label_of_head_arrows_lies_over_an_arrow_or_another_label():
             sizes = [(float(t.get("x")), float(t.get("y")), svg.width(t.text)) for t in named]
             boxes = [Bbox.from_bounds(x - wide / 2, y - 13, wide, 17) for x, y, wide in sizes]
             assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
+            for disc in (c for c in root.iter("circle") if c.get("r") in ("8", "10")):
+                x, y, r = (float(disc.get(name)) for name in ("cx", "cy", "r"))
+                around = [Bbox.from_bounds(box.x0, box.y0, box.width, box.height + 16) for box in boxes]  # two lines
+                gaps = [np.hypot(x - np.clip(x, b.x0, b.x1), y - np.clip(y, b.y0, b.y1)) for b in around]
+                assert min(gaps) >= r - 1, (head, off)
             lines = [p for p in root.iter("path") if p.get("class") == "attnlib-moves"]
             for path in lines:
                 assert not any(SHAPES["path"](path).intersects_bbox(box) for box in boxes), (head, off)

@@ -245,7 +245,7 @@ class _Plane:
             beside += _beside(chain, on, head, one.heads * at, -1 if k % 2 else 1)
         pieces += [_number_of_head(*place, head) for place in beside]
         discs = np.array([place[1:] for place in beside]).reshape(-1, 2)
-        taken.append(np.repeat(discs, 5, axis=0))  # a disc weighs more
+        taken += [discs + 9 * np.array(rim) for rim in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]  # no mere points
         for one, chain in zip(self.sentences, chains.values(), strict=True):
             end = self.chains(head, off, held_back)[one.name][-1]
             name = " ".join(one.name.split()[:2]) if layout.narrow else one.name  # whole words that have room
@@ -381,7 +381,7 @@ def _box_of_label(tip, wide, room, taken):
     """Return left, top, width and height of a label beside a tip, inside `room`, where it covers least of `taken`."""
     high, (left, above, right, below) = 32, room
     beside = [(-wide / 2, -high - 9), (-wide / 2, 9), (10, -high / 2), (-wide - 10, -high / 2)]
-    beside += [(-wide * k, y) for k in (0.1, 0.9, 1.1, 1.25) for y in (-high - 9, 9)]
+    beside += [(-wide * k, y) for k in (0.1, 0.9, 1.1, 1.25, 1.45) for y in (-high - 9, 9)]
     corners = np.clip(tip + np.array(beside), (left, above), (right - wide, below - high))
     inside = (taken > corners[:, None] - 8) & (taken < corners[:, None] + (wide + 8, high + 8))
     meets_tip = (abs(tip - corners - (wide / 2, high / 2)) < (wide / 2 + 6, high / 2 + 6)).all(axis=1)

@@ -108,14 +108,14 @@ def _rows(step, words):
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    panels = []
-    for column, (way, steps) in enumerate(ways.items()):
-        step = steps[k]
+    rooms = (f"M{LEFT} {TOP + j * (n * HIGH + GAP)}h{d_k * SIDE}v{n * HIGH}H{LEFT}z" for j in range(1, num_heads))
+    waits = f'<path d="{"".join(rooms)}" fill="none" stroke="{EDGE}" stroke-dasharray="2 4"/>'  # for a head
+    sides = []
+    for column, (way, step) in enumerate((way, steps[k]) for way, steps in ways.items()):
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}")]
-        parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
-        labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
-        panels.append((wide, high, *labels, parts))
-    return svg.beside(panels, grow=1.2, whole=len(ways) * wide)
+        parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", waits, *_cells(step, n)]
+        sides.append((wide, high, f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}", parts))
+    return svg.beside(sides, grow=1.2, whole=len(ways) * wide)
 
 
 def _labels(step, words, whole):

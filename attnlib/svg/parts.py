@@ -131,8 +131,8 @@ def frame(x, y, wide, high, colour, line=3):
     """
     box = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none"'
     line = line if min(wide, high) >= 16 else 1.5  # narrow rows still show their colours
-    halo = 2 * line
-    return f'<rect {box} stroke="#fff" stroke-width="{halo:g}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
+    halo, ink = f'stroke="{paint("paper")}" stroke-width="{2 * line:g}"', paint(map_name(colour) or "ink")
+    return f'<rect {box} {halo}/><rect {box} stroke="{ink}" stroke-width="{line}"/>'
 
 
 @cached

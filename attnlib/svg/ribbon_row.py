@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import NEXT, QUERY
+from ..colours import KEY, NEXT, QUERY
 from . import parts
 from .parts import escape, exact, paint, tag, target, text
 from .tokens import length, starts_word, visible
@@ -144,7 +144,7 @@ def ribbons(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
     size = (NARROW, place.blank + 104) if narrow else (WIDE, HIGH)
-    options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.32}
+    options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.36}
     return parts.picture(*size, "where a word looks, and the next word", description, pieces, **options)
 
 
@@ -233,8 +233,8 @@ def bands(place, shares, looking):
     for j, corners in outlines(place.centres, shares.tolist(), looking, BAND[place.narrow], DEEP[place.narrow]):
         points = [f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners]
         title = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
-        fill, thick = (QUERY, 1) if j == looking else (paint("weight"), 0.55)
-        style = f'fill="{fill}" opacity="{thick * int(shares[j] >= SEEN):g}"'
+        fill = QUERY if j == looking else paint("ribbon", f"{KEY}8c")
+        style = f'fill="{fill}" opacity="{int(shares[j] >= SEEN)}"'
         yield f'<path class="attnlib-moves" d="{ribbon_path(points)}" {style}><title>{title}</title></path>'
 
 

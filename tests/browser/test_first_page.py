@@ -617,20 +617,51 @@ def test_axe_finds_nothing_and_all_is_of_six_sizes(with_model, chromium, width, 
     context.close()
 
 
-def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page):
-    page = opened(new_page(390, 844), url)
+def sides(page, selector):
+    """Return the shortest side of all elements, with the space around them that takes a tap, too."""
+    boxes = [one.bounding_box() for one in page.locator(selector).all()]
+    return min(min(box["width"], box["height"]) for box in boxes)
+
+
+@pytest.mark.parametrize("size", [(390, 844), (375, 667), (360, 553)], ids=lambda size: f"{size[0]} x {size[1]}")
+def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page, size):
+    page = opened(new_page(*size), url)
     guess(page)
-    assert page.locator("#heads .cell").first.bounding_box()["height"] >= 20
+    assert sides(page, "#heads .cell") >= 20 and sides(page, "#stage .word rect") >= 23.5
+    assert sides(page, "[role=tab], .scene:visible .btn:visible, #share a, .bar a:visible, .ways li > a") >= 43.5
+    before = page.get_by_role("tab").nth(KNOB).bounding_box()["y"]
+    page.mouse.wheel(0, 300)
+    page.wait_for_function("scrollY >= 300")
     turn(page, KNOB)
+    assert page.get_by_role("tab").nth(KNOB).bounding_box()["y"] == pytest.approx(before - 300, abs=1)
     page.locator("#d_k").scroll_into_view_if_needed()
     page.locator("#way").evaluate("one => one.scrollIntoView({ block: 'end' })")
     stage, slider = (page.locator(one).bounding_box() for one in ("#stage", "#d_k"))
-    assert stage["y"] >= -1 and slider["y"] > stage["y"] + stage["height"] - 1 and slider["y"] < 844
+    assert stage["y"] >= -1 and slider["y"] > stage["y"] + stage["height"] - 1
+    assert slider["y"] + slider["height"] < size[1]
     tops = []
     for key in ["Home"] + ["ArrowRight"] * 10:
         page.get_by_role("slider").press(key)
         tops.append(page.evaluate("first.top('#d_k')"))
+        assert page.locator("#stage .sure").text_content() == page.locator("#answer .sure").inner_text().split("\n")[0]
     assert len(set(tops)) == 1  # nothing jumps while it is moved
+
+
+@pytest.mark.parametrize("guessed", [False, True])
+def test_on_paper_are_the_picture_after_the_guess_four_sentences_and_the_course(with_model, new_page, guessed):
+    page = opened(new_page(718, 1000), with_model())  # as wide as a sheet
+    if guessed:
+        guess(page)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator(":is(button:not(.link), input, select, progress):visible").count() == 0
+    picture = page.locator("#stage:visible, .still svg:visible").bounding_box()
+    answer = page.locator("#answer:visible").bounding_box()
+    assert picture["width"] > 400 and picture["x"] + picture["width"] <= answer["x"] and "92" in said(page)
+    assert all(len(story) > 80 for story in page.locator(".scene .story:visible").all_inner_texts())
+    assert page.locator(".scene .story:visible").count() == 4
+    assert page.locator("#course li a:visible").count() == len(SERIES) and page.locator(".ways a:visible").count() == 5
+    assert page.evaluate("document.documentElement.scrollHeight") < 2400
 
 
 def test_the_course_stands_in_its_parts(url, new_page):
