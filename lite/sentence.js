@@ -185,7 +185,7 @@
     drawn = null;
     $("flat").hidden = !waits;
     $("flat").innerHTML = `${escaped(item.words.join("").replace(/\n\s*/g, " ↵ "))} <span class="blank">&nbsp;</span>`;
-    arrange(tall);
+    arrange(tall, width);
     stay();
   }
 
@@ -284,8 +284,8 @@
   const bank = () => high * HEADS + 20 + 8 * (banks - 1);
   const spot = (layer, head) => [(layer % (LAYERS / banks)) * wide, Math.floor((layer * banks) / LAYERS) * bank() + head * high];
 
-  function arrange(tall) {
-    const room = Math.min(480, ($("look").clientWidth || 464) + 16); // as wide as it is seen: its words are not shrunk
+  function arrange(tall, width) {
+    const room = Math.min(480, width + 16); // as wide as it is seen: its words are not shrunk
     [wide, high, banks] = tall ? [room / 15, Math.max(24, room / 15), 2] : [16, 16, 1];
     grid.setAttribute("viewBox", `0 0 ${tall ? room : 480} ${bank() * banks - 6 * (banks - 1)}`);
     $("chart").style.setProperty("--size", `${(13 * 480) / Math.min(480, room - 16)}px`);
