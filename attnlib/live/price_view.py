@@ -13,13 +13,13 @@ from .controls import choice
 from .speaking_view import MARGIN, ROW, Page, lines
 from .view import LiveView
 
-HALO = f"stroke:{svg.paint('paper')};stroke-width:3;paint-order:stroke"
+HALO = f'stroke="{svg.paint("paper")}" stroke-width="3" paint-order="stroke"'
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
 LEFT, TOP = 54, 34  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
 ACROSS, DOWN = Page(588, 13, 0, 3), Page(328, 13, 0, 5)
 HIGH = {ACROSS: 290, DOWN: 400}
-INKS = ["currentColor", *(svg.paint(f"{role}-text") for role in ("query", "key", "value", "next"))]  # of families
+INKS = [svg.paint(name) for name in ("ink", "query-text", "key-text", "value-text", "next-text")]  # of families
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
 JUDGES = {"loss": "next word", "again": "found again"}
 AXES = {"loss": "loss (nats a token): lower is better", "again": "loss on a second copy: lower is better"}
@@ -174,7 +174,7 @@ class _Picture:
                     leads = f"M{min(max(a, left), right):.0f} {high + 8}L{a} {b}"
                     parts.append(f'<path d="{leads}" stroke="{ink}" stroke-dasharray="2 2"/>')
                 name = svg.text(left, high + 12, family, bold=chosen)
-                parts.append(name.replace(">", f' style="fill:{ink};{HALO}">', 1))
+                parts.append(name.replace(">", f' {HALO} style="fill:{ink}">', 1))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
         cost = [f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"]

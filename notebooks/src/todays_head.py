@@ -831,20 +831,13 @@ verdict
 guess_whole_text = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(4.6, 2.9))
+(_, ax), style = plot.subplots(figsize=(4.6, 2.9)), {"marker": "s", "edgecolors": INK}
 for row, (name, told, other) in enumerate(stored["since"]):
-    faces = [PAPER if one else INK for one in other]
-    places = range(len(other)), [-row] * len(other)
-    _ = ax.scatter(*places, s=22, marker="s", c=faces, edgecolors=INK, linewidths=0.8)
-    _ = ax.text(
-        -0.5, 0.28 - row, f"{name}: {told}, {sum(other)} of {len(other)} layers"
-    )
-_ = (
-    ax.set(
-        xlim=(-1, 48), ylim=(-3.4, 0.7), title="A square is a layer; an empty one has"
-    ),
-    ax.axis("off"),
-)
+    x, faces = range(len(other)), [PAPER if one else INK for one in other]
+    _ = ax.scatter(x, [-row] * len(x), s=22, c=faces, linewidths=0.8, **style)
+    _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(other)} of {len(x)} layers")
+_ = ax.set(xlim=(-1, 48), ylim=(-3.4, 0.7)), ax.axis("off")
+_ = ax.set_title("A square is a layer; an empty one has")
 
 # %%
 predict.whole_text(guess_whole_text)
