@@ -512,7 +512,7 @@ plot.table(names, lines)
 
 # %% [markdown]
 # All five get all 288 right. Without the subject, agreement falls in all five, by 0.19 to 0.62; chance is 0.5. Without the other
-# noun nothing is lost. So the subject tells the verb.
+# noun nothing is lost. So these models get the number from the subject.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -670,7 +670,7 @@ predict.shared_keys(guess_shared)
 # %% [markdown]
 # Here nothing is lost. In large models a single head costs quality, and groups hardly any (Ainslie et al. 2023).
 #
-# Neighbours share. Dealt out in turn, heads are wrong, and every shape is right:
+# Neighbours share. Deal the heads out in turn, and every shape is still right:
 
 # %% jupyter={"source_hidden": true}
 orders = {"neighbours share": [0, 0, 1, 1], "dealt out in turn": [0, 1, 0, 1]}

@@ -729,7 +729,7 @@ for n in (64, 512):
 #
 # SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
 # Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
-# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code. **Guess.** At which gap is it lost?
+# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code. **Guess.** At which gap does it lose them?
 #
 # *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4 times slower. *By parts*
 # slows only the slow pairs ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
