@@ -63,9 +63,7 @@ def form(name):
     """Return a form to print, as Markdown; its options say nothing of mistakes."""
     lines = [f"# Attention, form {name}", "", "Your code: ____________", ""]
     lines += [
-        "Choose one letter for each question; leave out what you do not know. Tokens and features are counted from 1.",
-        "You may need $e^{0.5} = 1.6$, $e^{0.75} = 2.1$, "
-        "$e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$, $e^6 = 403.4$.",
+        "Choose one letter for each question; leave out what you do not know. Tokens are counted from 1.",
         "",
     ]
     for i, item in enumerate(ITEMS, 1):
@@ -85,8 +83,8 @@ def answers_page():
         "",
         "Written by `python -m assess.inventory forms`. Somebody who has this mistake and no other gives these letters",
         "in form A and in form B. Empty: right. A dash: an answer that the form does not offer. No mistake gets an",
-        "item right in which it matters, and no rule of thumb settles more than two, *word for word* no more than one:",
-        "`assess/test_inventory.py`.",
+        "item right in which it matters, and no rule of thumb settles more than two, but the last one, which knows",
+        "what *causal* means: `assess/test_inventory.py`.",
         "",
         "| mistake | " + " | ".join(str(i) for i in range(1, len(ITEMS) + 1)) + " |",
         "|---|" + "---|" * len(ITEMS),

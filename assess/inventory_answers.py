@@ -25,34 +25,35 @@ def share(e):
 
 
 def roles(n, token):
-    """Count the weights and the outputs that change when one token gets another value, by trying it."""
+    """Count the weights and the outputs that change when one token gets another key, by trying it."""
     rng = np.random.default_rng(0)
     q, k, v, new = rng.normal(size=(4, n, 3))
-    changed = np.where(np.arange(n)[:, None] == token - 1, new, v)
+    changed = np.where(np.arange(n)[:, None] == token - 1, new, k)
 
     def count(call):
-        (before, was), (after, now) = call(v), call(changed)
+        (before, was), (after, now) = call(k), call(changed)
         return f"{(before != after).sum()}, {(was != now).any(axis=-1).sum()}"
 
-    def attend(q, k, v):
-        weights = al.softmax(q @ k.T)
+    def attend(q, k, v, shares=al.softmax):
+        weights = shares(q @ k.T)
         return weights, weights @ v
 
     return {
-        "right": count(lambda v: attend(q, k, v)),
-        "keys_for_values": count(lambda v: attend(q, k, k)),
-        "looks_at_itself": count(lambda v: (np.eye(n), v)),
-        "swapped_key_value": count(lambda v: attend(q, v, k)),
-        "swapped_query_value": count(lambda v: attend(v, k, q)),
+        "right": count(lambda k: attend(q, k, v)),
+        "swapped_query_key": count(lambda k: attend(k, q, v)),
+        "swapped_key_value": count(lambda k: attend(q, v, k)),
+        "no_softmax": count(lambda k: attend(q, k, v, lambda scores: scores)),
+        "softmax_over_queries": count(lambda k: attend(q, k, v, lambda scores: al.softmax(scores, axis=0))),
+        "looks_at_itself": count(lambda k: (np.eye(n), v)),
     }
 
 
 def score(q1, k1, q2, k2):
     pairs = {
-        "right": (q1, k2),
-        "swapped_query_key": (k1, q2),
+        "right": (q2, k1),
+        "swapped_query_key": (k2, q1),
         "query_met_others": (q1, q2),
-        "looks_at_itself": (q1, k1),
+        "looks_at_itself": (q2, k2),
     }
     return {id: f"{np.dot(*pair)}" for id, pair in pairs.items()}
 
@@ -63,6 +64,7 @@ def ratio(first, second):
     answers = {
         "right": e[0] / e[1],
         "no_exponential": first / second,
+        "no_softmax": first / second,
         "powers_of_two": 2.0 ** (first - second),
         "exponents_added": e[0] * e[1],
     }
@@ -70,15 +72,16 @@ def ratio(first, second):
 
 
 def axis(e):
-    """Give the weight of the first query on the second key, from the exponentials of all scores."""
-    weights = al.softmax(np.log(e))
+    """Give the weight of the second key for the first query, from the exponentials of K Q^T."""
+    weights = al.softmax(np.log(e.T))
     answers = {
         "right": weights,
-        "softmax_over_queries": al.softmax(np.log(e), axis=0),
-        "softmax_over_everything": share(e),
+        "swapped_query_key": al.softmax(np.log(e)),
+        "softmax_over_queries": al.softmax(np.log(e.T), axis=0),
+        "softmax_over_everything": share(e.T),
         "weights_transposed": weights.T,
     }
-    unlisted = {"argmax_instead_of_softmax": None}
+    unlisted = {"argmax_instead_of_softmax": None, "no_softmax": None}
     return {id: numbers(x[0, 1]) for id, x in answers.items()} | unlisted
 
 
@@ -99,15 +102,17 @@ def spread(d_k, deviation, wider):
     return {id: numbers(deviation * x) for id, x in answers.items()}
 
 
-def read_map(token, weights):
-    """Tell whose output moves most with the value of a token."""
-    weights = np.array(weights)
-    j = token - 1
+def read_map(token, scores):
+    """Tell whose output moves most with the value of a token, from the scaled scores of all."""
+    scores, j = np.array(scores, dtype=float), token - 1
     chosen = {
-        "right": weights[:, j].argmax(),
-        "weights_transposed": weights[j].argmax(),
+        "right": al.softmax(scores)[:, j].argmax(),
+        "weights_transposed": al.softmax(scores)[j].argmax(),
+        "softmax_over_queries": al.softmax(scores, axis=0)[:, j].argmax(),
+        "softmax_over_everything": scores[:, j].argmax(),
+        "no_softmax": scores[:, j].argmax(),
+        "no_exponential": (scores / scores.sum(-1, keepdims=True))[:, j].argmax(),
         "looks_at_itself": j,
-        "largest_of_all": weights.max(axis=1).argmax(),
     }
     return {id: f"token {i + 1}" for id, i in chosen.items()} | {"everybody_alike": None}
 
@@ -118,6 +123,7 @@ def doubled_keys(weights, values):
         "right": al.softmax(2 * np.log(weights)) @ values,
         "no_exponential": weights @ values,
         "doubled_throughout": 2 * weights @ values,
+        "no_softmax": 2 * weights @ values,
         "argmax_instead_of_softmax": values[weights.argmax()],
         "everybody_alike": values.mean(),
     }
@@ -151,7 +157,7 @@ def masked_output(e, values):
         "argmax_instead_of_softmax": [e[0] > e[1], e[1] > e[0], 0],
         "everybody_alike": mask / 2,
     }
-    return {id: numbers(w @ values) for id, w in weights.items()} | {"keys_for_values": None}
+    return {id: numbers(w @ values) for id, w in weights.items()} | {"keys_for_values": None, "no_softmax": None}
 
 
 def of_head(embed_dim, heads, ahead):
@@ -169,7 +175,7 @@ def of_head(embed_dim, heads, ahead):
     }
     answers = {id: np.exp(ahead / divisor) for id, divisor in divisors.items()}
     answers["powers_of_two"] = 2 ** (ahead / d_k**0.5)
-    unlisted = ("no_exponential", "exponents_added", "argmax_instead_of_softmax", "everybody_alike")
+    unlisted = ("no_exponential", "no_softmax", "exponents_added", "argmax_instead_of_softmax", "everybody_alike")
     return {id: f"{x:.1f}" for id, x in answers.items()} | dict.fromkeys(unlisted)
 
 
@@ -190,18 +196,18 @@ COMPUTED = [
     (roles, (5, 2), (4, 3)),
     (score, ((1, 2), (0, 2), (2, 3), (1, 1)), ((2, 1), (1, 7), (1, 2), (3, 1))),
     (ratio, (4, 2), (4, 1)),
-    (axis, (A([[2, 3], [4, 1]]),), (A([[4, 1], [2, 3]]),)),
+    (axis, (A([[2, 3], [4, 1]]),), (A([[1, 4], [3, 2]]),)),
     (divisor, (16, 8), (64, 32)),
     (spread, (20, 6, 80), (30, 7, 120)),
     (
         read_map,
-        (2, [[0.75, 0.1, 0.05, 0.1], [0.1, 0.2, 0.6, 0.1], [0.4, 0.1, 0.3, 0.2], [0.1, 0.7, 0.1, 0.1]]),
-        (3, [[0.3, 0.3, 0.1, 0.3], [0.2, 0.2, 0.5, 0.1], [0.6, 0.1, 0.2, 0.1], [0.05, 0.1, 0.05, 0.8]]),
+        (2, [[0, 9, 9, 0], [1, 0, 3, 1], [4, 3, 5, 4], [6, 8, 6, 6]]),
+        (3, [[4, 4, 3, 5], [5, 5, 7, 5], [3, 1, 0, 1], [0, 0, 8, 8]]),
     ),
     (doubled_keys, (A([0.25, 0.75]), A([12, 4])), (A([0.8, 0.2]), A([10, 27]))),
     (two_masks, (2, 6, 5), (4, 7, 6)),
     (masked_output, (A([5, 2, 3]), A([8, 1, 20])), (A([1, 3, 4]), A([8, 4, 16]))),
-    (of_head, (64, 4, 8), (144, 9, 12)),
+    (of_head, (100, 4, 10), (144, 9, 12)),
     (first_head, (8, 4), (6, 2)),
 ]
 
@@ -286,32 +292,37 @@ def longest_option(asked, options):
     return [x for x, text in options.items() if len(text) == longest]
 
 
-def word_for_word(asked, options):
+def word_for_word(asked, options, readings=()):
     """Do what the words say, as somebody who has read nothing can: the first reading whose pattern fits."""
-    for pattern, read in READINGS:
+    for pattern, read in [*readings, *READINGS]:
         if found := re.search(pattern, asked, re.DOTALL):
             told = read(asked, *found.groups())
             return [x for x, text in options.items() if text == told] or list(options)
     return list(options)
 
 
+def word_for_word_and_causal(asked, options):
+    """Do the same as somebody who has heard that a causal mask leaves a token itself and what stands before it."""
+    return word_for_word(asked, options, CAUSAL)
+
+
 def _floats(text):
     return list(map(float, re.findall(r"\d+(?:\.\d+)?", text)))
 
 
-def _rows(asked):
-    return [[cell.strip() for cell in line.strip("| ").split("|")] for line in asked.splitlines() if line[:2] == "| "]
+def _span(first, last):
+    return ", ".join(map(str, range(int(first), int(last) + 1)))
 
 
-def _follow_names(asked, token):
-    """Find what one column says of a token in the next column, and take the last number of that row."""
-    (wanted,) = (row[1] for row in _rows(asked) if row[0] == token)
-    return next(numbers(float(row[-1])) for row in _rows(asked)[1:] if row[2] == wanted)
+def _dot(asked, *pairs):
+    """Multiply the first query with the second key that are named."""
+    first, second = _floats(pairs[0]), _floats(pairs[1])
+    return f"{np.dot(first, second):g}"
 
 
-def _largest_of_row(asked, token):
-    row = next(row[1:] for row in _rows(asked)[1:] if row[0] == f"token {token}")
-    return f"token {np.argmax(list(map(float, row))) + 1}"
+def _largest_of_column(asked, token):
+    rows = [_floats(line.partition("|")[2].partition("|")[2]) for line in asked.splitlines() if line[:7] == "| token"]
+    return f"token {np.argmax([row[int(token) - 1] for row in rows]) + 1}"
 
 
 def _share_of_row(asked, words):
@@ -319,27 +330,34 @@ def _share_of_row(asked, words):
     return numbers(first[1] / sum(first))
 
 
-def _leave_out(asked, given, which):
-    e = np.array(_floats(given))
-    e[["first", "second", "third"].index(which)] = 0
-    return numbers(share(e))
-
-
 def _weighted_sum(asked, weights, values):
-    return numbers(np.dot(_floats(weights)[:2], _floats(values)[:2]) * (2 if "doubled" in asked else 1))
+    return numbers(np.dot(_floats(weights)[:2], _floats(values)[:2]) * 2)
 
 
-# What a text asks in so many words, and what a reader of the words alone answers. Some lead astray, as they should.
+def _mean(asked, values, e, seen=None):
+    return numbers(np.dot(_floats(values)[:seen], share(np.array(_floats(e)[:seen]))))
+
+
+# What a reader of the words alone answers, in the order of the questions. Some lead astray, as they should.
+HEARD = r"values ([\d, and]+)\. .+second token are ([\d, and]+)\."
+PADDED = r"Positions 1 \w+ (\d) of (\d) are padding.+position (\d)"
 READINGS = [
-    (r"output of token (\d).+looks for \| is found under", _follow_names),
-    (r"the value of token \d alone becomes", lambda asked: "0, 1"),
-    (r"row for each query.+(?:does|value of) token (\d)", _largest_of_row),
-    (r"a row for each query and a column for each key, are (.+) in the first row", _share_of_row),
-    (r"exponentials of the scores of a query are (.+?)\..+blocks the (\w+) key", _leave_out),
-    (r"weights ([\d. and]+) .*values.*? (\d+ and \d+)", _weighted_sum),
+    (r"key of token \d alone.+ the (\d) outputs", lambda asked, n: f"{n}, {n}"),  # its own of the weights, all outputs
+    (r"Token 1 has the query (\(.+?\)).+token 2 .+the key (\(.+?\))", _dot),
     (r"scaled scores (\d) and (\d)", lambda asked, a, b: f"{float(a) / float(b):.1f}"),
+    (r"exponentials of .K.+ are (.+) in the first row", _share_of_row),
+    (r"keys have (\d+) features\. The dot product .+ is (\d+)", lambda asked, n, dot: numbers(int(dot) / int(n))),
     (r"With (\d+) features.+deviation (\d+).+with (\d+)", lambda asked, a, b, c: numbers(float(b) * int(c) / int(a))),
-    (r"numbered 1 to (\d).+among (\d)", lambda asked, n, h: ", ".join(map(str, range(1, int(n) // int(h) + 1)))),
+    (r"scaled scores of four.+value of token (\d)", _largest_of_column),
+    (r"weights ([\d. and]+) .*values.*? (\d+ and \d+).+doubled", _weighted_sum),
+    (PADDED, lambda asked, last, n, i: _span(int(last) + 1, n)),
+    (HEARD, _mean),
+    (r"into (\d) heads.+ is (\d+) larger", lambda asked, h, ahead: f"{np.exp(int(ahead) / int(h)):.1f}"),
+    (r"numbered 1 to (\d).+among (\d)", lambda asked, n, h: _span(1, int(n) // int(h))),
+]
+CAUSAL = [
+    (PADDED, lambda asked, last, n, i: _span(int(last) + 1, i)),
+    (HEARD, lambda asked, values, e: _mean(asked, values, e, seen=2)),
 ]
 
 
@@ -353,6 +371,7 @@ RULES = [
     shares_most,
     longest_option,
     word_for_word,
+    word_for_word_and_causal,
 ]
 
 

@@ -56,16 +56,31 @@ def choice(quiz, name, asked, options, right, why=None):
         element(answer, "feedback", as_html(why[letter]) if why else "", format="html")
 
 
+def category(quiz, *path):
+    """Put what follows into a category of the question bank, as Moodle's own exports do."""
+    names = (name.replace("/", "//") for name in path)
+    element(
+        ET.SubElement(quiz, "question", type="category"), "category", "/".join(["$course$", "top", "attnlib", *names])
+    )
+
+
 def votes():
+    """Return the votes, a category for each notebook, each by the heading under which a reader meets it."""
     quiz = ET.Element("quiz")
-    for name, words in (question for notebook in SERIES for question in teaching.words_by_question(notebook).items()):
-        known = PREDICTIONS[name]
-        choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.because)
+    for notebook in SERIES:
+        headings, _ = teaching.contents(notebook)
+        for i, (name, words) in enumerate(teaching.words_by_question(notebook).items(), 1):
+            if i == 1:
+                category(quiz, "votes", f"{notebook.number} {teaching.title(notebook)}")
+            known, options = PREDICTIONS[name], {x: words[x] for x in PREDICTIONS[name].options}
+            called = f"{notebook.number} vote {i} · {headings[name]}"
+            choice(quiz, called, words["asked"], options, known.right, known.because)
     return quiz
 
 
 def form(name):
     quiz = ET.Element("quiz")
+    category(quiz, f"before and after, form {name}")
     for i, item in enumerate(inventory.ITEMS, 1):
         options = {x: item[name][x][0] for x in inventory.LETTERS}
         right = next(x for x in inventory.LETTERS if item[name][x][1] == inventory.RIGHT)
@@ -73,8 +88,9 @@ def form(name):
     return quiz
 
 
-def essays(questions):
+def essays(questions, word):
     quiz = ET.Element("quiz")
+    category(quiz, f"exam {word}")
     for i, q in enumerate(questions, 1):
         made = question(quiz, "essay", f"{i:02} {q.title}", q.asked)
         ET.SubElement(made, "defaultgrade").text = str(q.points)
@@ -85,7 +101,7 @@ def essays(questions):
 def main():
     word, questions = exam.parse_arguments(__doc__)
     banks = {"votes": votes(), "inventory_A": form("A"), "inventory_B": form("B")}
-    banks |= {f"exam_{word}": essays(questions)} if word else {}
+    banks |= {f"exam_{word}": essays(questions, word)} if word else {}
     folder = ROOT / "_moodle"
     folder.mkdir(exist_ok=True)
     for name, quiz in banks.items():

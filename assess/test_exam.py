@@ -12,7 +12,7 @@ import attnlib as al
 from assess import exam, goals, inventory, moodle
 from attncourse import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
-from tools import lecture, plans
+from tools import lecture, plans, teaching
 from tools.numbering import NUMBERS, render
 from tools.series import ROOT, SERIES
 
@@ -361,25 +361,35 @@ def test_a_double_softmax_keeps_both_of_two_weights_above_what_the_key_says():
 
 def test_moodle_gets_every_vote_form_and_question(tmp_path, monkeypatch):
     votes = moodle.votes()
-    assert {q.find("name/text").text for q in votes} <= set(PREDICTIONS) and len(votes) > 40
+    asked = {moodle.as_html(PREDICTIONS[name].asked): name for name in PREDICTIONS}
+    folder, names = None, set()
+    for q in ET.fromstring(ET.tostring(votes)):
+        if q.get("type") == "category":
+            folder = q.find("category/text").text
+            assert re.fullmatch(r"\$course\$/top/attnlib/votes/\d\d [A-Z].+", folder)
+            continue
+        called, known = q.find("name/text").text, PREDICTIONS[asked.pop(q.find("questiontext/text").text)]
+        assert called[:2] == folder[27:29] and re.fullmatch(r"\d\d vote \d · .{4,}", called) and called not in names
+        assert "abcdefgh"[[a.get("fraction") for a in q.findall("answer")].index("100")] == known.right
+        assert all(a.find("feedback/text").text for a in q.findall("answer"))
+        names.add(called)
+    assert asked == {} and {name[:2] for name in names} == {n.number for n in SERIES if teaching.contents(n)[0]}
     for quiz in (votes, moodle.form("A"), moodle.form("B")):
-        for q in ET.fromstring(ET.tostring(quiz)):
+        first, *others = ET.fromstring(ET.tostring(quiz))
+        assert first.get("type") == "category" and len(others) > 10
+        for q in others:
             shares = [answer.get("fraction") for answer in q.findall("answer")]
-            assert q.get("type") == "multichoice" and sorted(shares)[-1] == "100" and shares.count("100") == 1
-    first = votes[0]
-    name = first.find("name/text").text
-    right = "abcd"[[a.get("fraction") for a in first.findall("answer")].index("100")]
-    assert right == PREDICTIONS[name].right
-    assert all(a.find("feedback/text").text for a in first.findall("answer"))
-    for i, (q, item) in enumerate(zip(moodle.form("B"), inventory.ITEMS, strict=True)):
+            assert "category" in q.get("type") or (sorted(shares)[-1], shares.count("100")) == ("100", 1)
+    for i, (q, item) in enumerate(zip(moodle.form("B")[1:], inventory.ITEMS, strict=True)):
         right = "abcd"[[a.get("fraction") for a in q.findall("answer")].index("100")]
         assert item["B"][right][1] == "right", i
     questions = exam.variant("word", PLANS["90"])
-    essays = moodle.essays(questions)
+    exams, *essays = moodle.essays(questions, "word")
+    assert exams.find("category/text").text == "$course$/top/attnlib/exam word"
     assert [q.get("type") for q in essays] == ["essay"] * len(questions)
     assert [int(q.find("defaultgrade").text) for q in essays] == [q.points for q in questions]
     assert all(q.find("graderinfo/text").text for q in essays)
-    assert "<table>" in moodle.form("A")[6].find("questiontext/text").text
+    assert "<table>" in moodle.form("A")[7].find("questiontext/text").text
 
 
 def test_the_page_of_goals_is_up_to_date_and_each_question_asks_for_a_goal_of_what_it_rests_on():

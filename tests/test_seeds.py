@@ -319,7 +319,8 @@ def printed(name):
             "else drawn from what q lacks: 0.00 else drawn from p: 0.02 kept if likeliest, else drawn from p: 0.13",
         ),
         ("one_token_at_a_time", "our writer: 512 bytes a token, by the formula 512"),
-        ("one_token_at_a_time", "Llama 3 8B 32 32 8 128 131,072 0.50 Gemma 2B 18 8 1 256 18,432 0.07"),
+        ("one_token_at_a_time", "Llama 2 7B 7 32 32 32 128 524,288 834 Llama 3 8B 8 32 32 8 128 131,072 3,815"),
+        ("one_token_at_a_time", "1 heads of K and V, 128 bytes a token: 1.000 0.990 0.996 0.994 0.990"),
         ("one_token_at_a_time", "6 0.67 0.97 0.98 0.99 8 0.85 0.98 0.99 1.00"),
         ("one_token_at_a_time", "first 0.990 0.988 0.992 0.984 0.994 window 8 0.982 0.980 0.854 0.974 0.974"),
         ("one_token_at_a_time", "268 of 288 beginnings stand in the corpus, 20 do not"),
@@ -363,10 +364,6 @@ def printed(name):
         ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
         ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
         ("todays_head", "another text behind the gap: 3.50 at 0, 3.19 at 8,000, 3.31 at 12,000"),
-        (
-            "todays_head",
-            "layers that share a cache Gemma 3n 15 of 35 layers cache mostly windows Gemma 3 22 of 26 layers",
-        ),
         ("todays_head", "Llama 0.00 1.69 3.54 Qwen3 0.00 2.04 3.54 Gemma2 0.00 1.65 3.54 GPT-OSS 2.66 2.66 2.54"),
         ("todays_head", "Llama 0.00 0.00 3.54 Qwen3 0.00 1.51 3.54 Gemma2 0.00 0.45 3.54 GPT-OSS 2.66 2.66 2.54"),
         # how nn.Linear starts

@@ -152,6 +152,13 @@ def test_a_question_is_whole_sentences_that_stand_alone():
     assert {name: words for name, words in asked.items() if words[-1] != "?" or len(words.split()) < 9} == {}
     led = re.compile(r"\b(above|here|this (module|model|head|map)|patient [A-Z])\b", re.IGNORECASE)
     assert {name: words for name, words in asked.items() if led.search(words)} == {}
+    known = re.compile(
+        r"start here|\b(slider|ships?|convoy|row_sums|notebook|you have (just )?set|150 steps are)\b", re.IGNORECASE
+    )
+    said = {name: " ".join([q.asked, *q.spoken.values(), *q.because.values()]) for name, q in PREDICTIONS.items()}
+    assert {
+        name: found[0] for name, words in said.items() if (found := known.search(words))
+    } == {}  # Moodle has no notebook
 
 
 def test_no_letter_is_right_much_more_often_than_another():

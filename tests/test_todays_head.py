@@ -183,6 +183,8 @@ def test_what_has_come_since_is_what_the_configurations_say():
     from tools import reference_heads
 
     assert stored("heads_2026")["since"] == reference_heads.since()
+    counted = {name: (sum(other), len(other)) for name, _, other in reference_heads.since()}
+    assert counted == {"SmolLM3": (9, 36), "Gemma 3": (22, 26), "Gemma 3n": (15, 35), "Qwen3-Next": (36, 48)}
 
 
 # --- the head

@@ -68,20 +68,15 @@ def output(name, drawn, window=None):
 
 
 def since():
-    """Return [line, model, setting]: what models have come to do, as the defaults of their configurations say."""
-    gate, smol, gemma = transformers.Lfm3Config(), transformers.SmolLM3Config(), transformers.Gemma3TextConfig()
-    share, shared = transformers.Qwen3NextConfig().rope_parameters, transformers.Gemma3nTextConfig()
-    local = gemma.layer_types.count("sliding_attention")
+    """Return [model, what some of its layers do, 1 for each of these and 0 for others], as configurations have it."""
+    smol, gemma, linear = transformers.SmolLM3Config(), transformers.Gemma3TextConfig(), transformers.Qwen3NextConfig()
+    shared = transformers.Gemma3nTextConfig()
+    own = shared.num_hidden_layers - shared.num_kv_shared_layers
     return [
-        ["a gate on the output", "LFM3", f"use_attention_gate={gate.use_attention_gate}"],
-        ["some features rotated", "Qwen3-Next", f"partial_rotary_factor={share['partial_rotary_factor']}"],
-        ["layers without rotation", "SmolLM3", f"{smol.no_rope_layers.count(0)} of {len(smol.no_rope_layers)} layers"],
-        [
-            "layers that share a cache",
-            "Gemma 3n",
-            f"{shared.num_kv_shared_layers} of {shared.num_hidden_layers} layers",
-        ],
-        ["mostly windows", "Gemma 3", f"{local} of {len(gemma.layer_types)} layers"],
+        ["SmolLM3", "no rotation", [1 - rotated for rotated in smol.no_rope_layers]],
+        ["Gemma 3", "a window", [int(kind == "sliding_attention") for kind in gemma.layer_types]],
+        ["Gemma 3n", "an earlier layer's keys", [int(i >= own) for i in range(shared.num_hidden_layers)]],
+        ["Qwen3-Next", "a state", [int(kind == "linear_attention") for kind in linear.layer_types]],
     ]
 
 

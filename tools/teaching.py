@@ -28,9 +28,13 @@ run the cell. Replies to the wrong letters are in the notes of a deck. Written b
 """
 
 
+def title(notebook):
+    return notebook.title[0].upper() + notebook.title[1:]
+
+
 def contents(notebook):
     """Return ({question: heading above it}, {name of an exercise: its number and title}) of a notebook."""
-    questions, exercises, heading = {}, {}, ""
+    questions, exercises, heading = {}, {}, title(notebook)
     cells = read_source(notebook.source).cells
     for i, cell in enumerate(cells):
         if cell.cell_type == "markdown":
@@ -69,7 +73,7 @@ def votes():
     for notebook in SERIES:
         recall, (questions, _) = RECALLS.get(f"before_{notebook.slug}"), contents(notebook)
         if recall or questions:
-            found.append(f"## {notebook.number} · {notebook.title[0].upper()}{notebook.title[1:]}\n")
+            found.append(f"## {notebook.number} · {title(notebook)}\n")
         if recall:
             right = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
             found.append(f"*Before you start* (`predict.{recall.name}`): {right}.\n")

@@ -1,6 +1,7 @@
 """The view of what a byte buys: the loss of each way to keep less against its bytes, and what the model then writes."""
 
 import html
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,13 @@ from .controls import choice
 from .speaking_view import MARGIN, ROW, Page, lines
 from .view import LiveView
 
+HALO = f'stroke="{svg.paint("paper")}" stroke-width="3" paint-order="stroke"'
 MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; marks
-LEFT, TOP, HIGH = 54, 34, 222  # of the axes, in pixels: the ring keeps clear of the words around them
+LEFT, TOP = 54, 34  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
 ACROSS, DOWN = Page(588, 13, 0, 3), Page(328, 13, 0, 5)
+HIGH = {ACROSS: 290, DOWN: 400}
+INKS = [svg.paint(name) for name in ("ink", "query-text", "key-text", "value-text", "next-text")]  # of families
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
 JUDGES = {"loss": "next word", "again": "found again"}
 AXES = {"loss": "loss (nats a token): lower is better", "again": "loss on a second copy: lower is better"}
@@ -24,8 +28,8 @@ AXES = {"loss": "loss (nats a token): lower is better", "again": "loss on a seco
 def price(points: Sequence[Mapping[str, Any]]) -> LiveView:
     """Show loss against bytes a token, a point for each way to keep less, and what the model writes at the chosen one.
 
-    Lines join the points of a family, a wide band those that no other point beats in both. Bytes are on a logarithmic
-    axis, and the loss on one that is stretched near its lowest.
+    Lines join the points of a family, whose name stands beside one of them, a wide band those that no other point
+    beats in both. Bytes are on a logarithmic axis, and the loss on one that is stretched near its lowest.
 
     Parameters
     ----------
@@ -83,17 +87,18 @@ def _way(given):
 
 
 class _Picture:
-    """Axes, lines and marks, which stand still; then the ring, and the card of the chosen point."""
+    """Axes, band and marks, which stand still; then lines and names, the ring, and the card of the chosen point."""
 
     def __init__(self, ways, page, judge):
         self.ways, self.page, self.judge, self.right = ways, page, judge, page.wide - LEFT - 14
+        self.bottom = TOP + HIGH[page]
         self.families = [*dict.fromkeys(way["family"] for way in ways)]
         sizes, losses = np.log([way["bytes"] for way in ways]), [way[judge] for way in ways]
         self.low, self.high, self.best, self.worst = sizes.min() - 0.1, sizes.max() + 0.1, min(losses), max(losses)
         self.at = [(self.x(way["bytes"]), self.y(way[judge])) for way in ways]
         self.texts = [lines(way["text"], page, page.written) for way in ways]
-        self.across = max(1, page.wide // max(160, *(24 + round(svg.width(name)) for name in self.families)))
-        self.card = TOP + HIGH + 81 + 19 * -(-len(self.families) // self.across)
+        self.card = self.bottom + 74
+        self.names = self._names()
         self.fixed = "".join([*self._axes(), *self._marks()])
 
     def x(self, size):
@@ -101,7 +106,7 @@ class _Picture:
 
     def y(self, loss):
         bent = np.log1p((loss - self.best) / BEND) / (np.log1p((self.worst - self.best) / BEND) or 1)
-        return round(TOP + HIGH * (1 - float(bent)), 1)
+        return round(self.bottom - HIGH[self.page] * float(bent), 1)
 
     def _axes(self):
         yield svg.text(0, 14, AXES[self.judge], bold=True)
@@ -111,9 +116,9 @@ class _Picture:
             yield svg.text(LEFT - 6, round(self.y(loss)) + 4, f"{loss:.4g}", anchor="end")
         ticks = [m * 10**e for e in range(8) for m in (1, 2, 5)]
         for size in _apart([t for t in ticks if LEFT < self.x(t) < self.page.wide - 24], self.x, 50):
-            yield f'<path d="M{self.x(size)} {TOP + HIGH}v5" stroke="{LINE}"/>'
-            yield svg.text(self.x(size), TOP + HIGH + 26, f"{size:,}", anchor="middle")
-        yield svg.text(LEFT, TOP + HIGH + 44, "bytes a token: fewer at the left", bold=True)
+            yield f'<path d="M{self.x(size)} {self.bottom}v5" stroke="{LINE}"/>'
+            yield svg.text(self.x(size), self.bottom + 26, f"{size:,}", anchor="middle")
+        yield svg.text(LEFT, self.bottom + 44, "bytes a token: fewer at the left", bold=True)
 
     def _marks(self):
         """Yield the band of those that nothing beats; the mark of each point, the reader's on a plate."""
@@ -124,17 +129,33 @@ class _Picture:
         yield self._polyline(front, f'stroke="{LINE}" stroke-width="11" opacity="0.3"')
         for k, (way, (x, y)) in enumerate(zip(self.ways, self.at, strict=True)):
             yield f'<circle cx="{x}" cy="{y}" r="10" fill="{NEXT}"/>' * way["own"]
-            yield _mark(self.families.index(way["family"]), x, y)
+            ink, hollow = self._style(way["family"])
+            fill = svg.paint("paper") if hollow else ink
+            yield f'<circle cx="{x}" cy="{y}" r="5" fill="{fill}" stroke="{ink}" stroke-width="1.8"/>'
             near = [max(abs(x - a), abs(y - b)) for j, (a, b) in enumerate(self.at) if j != k]
             side = min(max(min(near), 5), 24)  # as large as the neighbours leave room
             yield svg.target(x - side / 2, y - side / 2, side, side, row="point", first=k)
 
-    def _legend(self, chosen):
-        """Yield the mark and the name of each family, that of the chosen point in bold, as its line is."""
-        for k, family in enumerate(self.families):
-            x, y = (k % self.across) * (self.page.wide // self.across), TOP + HIGH + 67 + 19 * (k // self.across)
-            name = svg.shorten(family, self.page.wide // self.across // 8)
-            yield _mark(k, MARGIN + x + 7, y - 4) + svg.text(MARGIN + x + 18, y, name, bold=family == chosen)
+    def _style(self, family):
+        """Return the colour of a family, and whether its points are hollow."""
+        hollow, ink = divmod(self.families.index(family), len(INKS))
+        return INKS[ink], hollow
+
+    def _names(self):
+        """Return {family: (distance, box of its name, the point it is near)}, clear of rings and other names."""
+        taken, found = [(x - 13, y - 13, x + 13, y + 13) for x, y in self.at], {}
+        for family in sorted(self.families, key=svg.width, reverse=True):
+            wide = svg.width(family)
+            own = [at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == family]
+            spots = itertools.product(range(LEFT + 5, round(self.page.wide - wide), 6), range(TOP, self.bottom - 5, 6))
+            boxes = [(x, y - 12, x + wide, y + 4) for x, y in spots]
+            free = [box for box in boxes if not any(_meet(box, other) for other in taken)]
+            pairs = itertools.product(free, own)
+            near = ((np.hypot(max(box[0] - x, x - box[2], 0), box[1] + 8 - y), box, (x, y)) for box, (x, y) in pairs)
+            if nearest := min(near, default=None):
+                taken.append(nearest[1])
+                found[family] = nearest
+        return found
 
     def _polyline(self, which, how):
         points = " ".join(f"{x},{y}" for x, y in sorted(self.at[k] for k in which))
@@ -142,11 +163,18 @@ class _Picture:
 
     def draw(self, point):
         way, (x, y), top, rows = self.ways[point], self.at[point], self.card, max(map(len, self.texts))
-        parts = [self.fixed, *self._legend(way["family"])]
+        parts = [self.fixed]
         for family in self.families:
-            weak, thick = (1, 2.5) if family == way["family"] else (0.4, 1)
-            how = f'stroke="currentColor" opacity="{weak}" stroke-width="{thick}"'
+            ink, chosen = self._style(family)[0], family == way["family"]
+            how = f'stroke="{ink}" stroke-width="{3 if chosen else 1.5}"'
             parts.append(self._polyline([k for k, one in enumerate(self.ways) if one["family"] == family], how))
+            if family in self.names:
+                far, (left, high, right, _), (a, b) = self.names[family]
+                if far > 24:
+                    leads = f"M{min(max(a, left), right):.0f} {high + 8}L{a} {b}"
+                    parts.append(f'<path d="{leads}" stroke="{ink}" stroke-dasharray="2 2"/>')
+                name = svg.text(left, high + 12, family, bold=chosen)
+                parts.append(name.replace(">", f' {HALO} style="fill:{ink}">', 1))
         ring = 'r="12" fill="none" stroke="currentColor" stroke-width="2.5"'
         called = f"{way['family']}: {way['name']}"
         cost = [f"loss {way['loss']:.3f}, {way['bytes']:,.0f} bytes a token"]
@@ -179,10 +207,5 @@ def _apart(values, place, least):
     return kept
 
 
-def _mark(kind, x, y):
-    """Return the mark of a family: five shapes, filled and then hollow."""
-    style = 'fill="currentColor"' if kind < 5 else 'fill="none" stroke="currentColor" stroke-width="1.8"'
-    square, diamond = f"M{x - 4.5} {y - 4.5}h9v9h-9z", f"M{x} {y - 6.5}l6.5 6.5l-6.5 6.5l-6.5 -6.5z"
-    down, up = f"M{x - 6} {y - 4.5}h12l-6 10.5z", f"M{x - 6} {y + 4.5}h12l-6 -10.5z"
-    shape = ("", square, diamond, down, up)[kind % 5]
-    return f'<path d="{shape}" {style}/>' if shape else f'<circle cx="{x}" cy="{y}" r="5" {style}/>'
+def _meet(box, other):
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]

@@ -54,17 +54,17 @@ draw_passes("Ten keys and ten values are computed", kept=False)
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[program_a_head]])* A head of yours finds the right key and puts 0.8 on it; you want 0.99. What do you make larger?
+# **1.** *(notebook [[masks]])* Six tokens, one layer, a causal mask. You change the fifth token. Whose outputs move?
 #
-# - **a** the matrix $W_V$
-# - **b** the scores: $W_Q$ or $W_K$
-# - **c** $d_k$, with columns of zeros
+# - **a** those of all six
+# - **b** those of the fifth and the sixth
+# - **c** those of the first five
 #
-# **2.** *(notebook [[a_real_model]])* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
+# **2.** *(notebook [[multi_head]])* A layer has $d_{model} = 512$ and 8 heads. How many numbers are one token's keys, in all heads?
 #
-# - **a** most: 0.89 of the output comes from there
-# - **b** nothing at all
-# - **c** less than the weight says: $W_O v$ is short there
+# - **a** 64
+# - **b** 512
+# - **c** 4,096
 #
 # **3.** *(notebook [[model_of_your_own]])* Ten models are ranked by loss. The first is far below the best table. What is it?
 #
@@ -108,8 +108,9 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 # </details>
 
 # %% [markdown]
-# The model has two layers of attnlib's own `MultiHeadAttention`, the class of notebook [[multi_head]] in NumPy, behind a causal mask.
-# Such a model is called a **decoder**. Its weights are stored.
+# No model is told these rules. Ours has read 20,000 sentences. **Guess.** Of 500 that it writes, how many break a rule?
+#
+# It is a **decoder**: two layers of attnlib's own `MultiHeadAttention`, behind a causal mask. Its weights are stored.
 
 # %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
@@ -159,15 +160,13 @@ live.writing(next_word, writer.WORDS, d_k=8, seed=8)
 # %% [markdown]
 # <details><summary>And without positions?</summary>
 #
-# The model has a learned vector for each position. Trained without (NoPE, *no positional encoding*), it writes nearly as well, though
-# in [[train_and_look]] such a model could not reverse a sequence. The causal mask tells order: each position sees a set of words of
-# its own. One layer averages over its set in any order. A second layer can tell, because its keys carry what the first made of
-# *their* pasts (*Appendix*).
+# Trained without (NoPE, *no positional encoding*), the model writes nearly as well. The causal mask tells order: each position sees
+# a set of words of its own. A second layer can tell, because its keys carry what the first made of *their* pasts (*Appendix*).
 #
 # </details>
 
 # %% [markdown]
-# Nobody can know which noun comes next, so somebody who knows all the rules still pays a loss, the lowest honest one.
+# Nobody can know which noun comes next, so even a model that knows all rules pays a loss, the lowest honest one.
 
 # %% tags=["nbval-ignore-output"]
 # the loop above, for 500 sentences at once
@@ -237,8 +236,6 @@ for n in (16, 64, 256):
     print(f"{n:4} {n * (n + 1) // 2:8,} {anew:17,} {kept:15,} {anew / kept:7.1f}")
 
 # %% [markdown]
-# With a cache each token is read once, and $n (n + 1) / 2$ keys become $n$.
-#
 # A prompt goes in at once, which is called **prefill**, or in chunks. The last token of a chunk sees every key, so the mask lines up
 # at the lower right. The `is_causal` of torch's function lines up at the upper left. Three new tokens after two old ones:
 
@@ -448,7 +445,7 @@ print("one, shared:", in_turn([model.caches()] * 2))
 #
 # ## 4 · Memory instead
 #
-# What does a cache cost? Memory ([Shazeer 2019](../REFERENCES.md#shazeer-2019)), two vectors a token in each layer and head:
+# A cache costs memory ([Shazeer 2019](../REFERENCES.md#shazeer-2019)), two vectors a token in each layer and head:
 #
 # $$\text{bytes a token} = 2 \cdot \text{layers} \cdot \text{heads of K and V} \cdot d_k \cdot \text{bytes a number}$$
 
@@ -458,21 +455,35 @@ model(tokens[:1], caches)
 held = sum(cache.key.nbytes + cache.value.nbytes for cache in caches)
 print(f"our writer: {held // 12} bytes a token, by the formula {2 * 2 * 4 * 8 * 4}")
 
+# %% [markdown] tags=["predict"]
+# **Predict.** A server writes 32 texts at once with Llama 2: 7 billion weights, 32 layers of 32 heads, $d_k = 128$, 2 bytes a number.
+# From which length on do the caches weigh more than the model?
+#
+# - **a** about 830 tokens, two pages
+# - **b** about 27,000, a short novel
+# - **c** about 850,000
+
+# %%
+guess_heavier = None  # "a", "b" or "c"
+
 # %% jupyter={"source_hidden": true}
-MODELS = {"Llama 2 7B": (32, 32, 32, 128), "Llama 3 8B": (32, 32, 8, 128)}
-MODELS |= {"Gemma 2B": (18, 8, 1, 256)}
+MODELS = {"Llama 2 7B": (7, 32, 32, 32, 128), "Llama 3 8B": (8, 32, 32, 8, 128)}
+MODELS |= {"Gemma 2B": (2.5, 18, 8, 1, 256)}  # billions of weights; names below
 lines = []
-for name, (layers, h, kv, d_k) in MODELS.items():
+for name, (billions, layers, h, kv, d_k) in MODELS.items():
     token = 2 * layers * kv * d_k * 2
-    gib = f"{token * 4096 / 2**30:.2f}"
-    lines.append([name, layers, h, kv, d_k, f"{token:,}", gib])
-names = ["model", "layers", "heads", "of K and V"]
-names += ["d_k", "bytes a token", "GiB for 4096"]
+    even = f"{2e9 * billions / token / 32:,.0f}"
+    lines.append([name, billions, layers, h, kv, d_k, f"{token:,}", even])
+names = ["model", "billions", "layers", "heads", "of K and V"]
+names += ["d_k", "bytes a token", "tokens in each of 32"]
 plot.table(names, lines)
 
+# %%
+predict.heavier_caches(guess_heavier)
+
 # %% [markdown]
-# (Sizes: [sources](../REFERENCES.md#models); 2 bytes a number.) To save some, keep fewer tokens (sections 5
-# and 6), or fewer heads (section 7).
+# Two pages each, and the texts weigh more than the model. To save some, keep fewer tokens (sections 5 and 6), or share keys, as the
+# other two do (section 7; [sizes](../REFERENCES.md#models)).
 #
 # ## 5 · What tells the verb its number?
 #
@@ -501,16 +512,16 @@ plot.table(names, lines)
 
 # %% [markdown]
 # All five get all 288 right. Without the subject, agreement falls in all five, by 0.19 to 0.62; chance is 0.5. Without the other
-# noun nothing is lost. So these models look at the subject to get the verb right.
+# noun nothing is lost. So these models get the number from the subject.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3 the head looks at a *singular* subject
-# and elsewhere if the subject is plural, so where it looks tells the number.
+# and elsewhere if the subject is plural.
 #
-# In seed 0, the model here, agreement is 0.81 without the subject, and 0.40 without *that*, too, which in layer 1 has kept the number
-# of the word before it. Then the other noun misleads: without it as well 0.61 is left (*Appendix*).
+# In seed 0, the model here, agreement is 0.81 without the subject, and 0.40 without *that*, too, which in layer 1 has kept its
+# number (*Appendix*).
 #
 # </details>
 
@@ -552,17 +563,29 @@ for width in (3, 4, 5, 6, 7):
 predict.window_width(guess_width)
 
 # %% [markdown]
-# From 5 on. Two layers of window 3 could carry the subject in two steps, but this model learned to fetch it in one. An off-by-one is a quiet bug here ([transformers](https://github.com/huggingface/transformers/issues/39408) and
-# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) had it): you notice it if a needed token is exactly the oldest key.
-# And agreement is not all: a window of 6 leaves only 0.67 to 0.97 of whole sentences right in five runs.
+# From 5 on. Two layers of window 3 could carry the subject in two steps, but this model, trained without a window, learned to fetch it
+# in one. You notice an off-by-one only if a needed token is the oldest key
+# ([transformers](https://github.com/huggingface/transformers/issues/39408) and
+# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) had it).
+#
+# Which share of whole sentences is right, in five trainings? **Guess.** What does it help to keep one key more, that of `<s>`, which
+# says nothing?
+
+# %% jupyter={"source_hidden": true}
+lines = []
+for width in writer.WIDTHS:
+    line = [width]
+    for kept in ("", " and the first"):
+        found = [one[f"window {width}{kept}"] for one in writer.recorded()]
+        shares = [one["grammatical"] for one in found]
+        line += [min(shares), max(shares)]
+    lines.append(line)
+names = ["window", "lowest", "highest", "lowest with <s>", "highest with <s>"]
+plot.table(names, lines)
 
 # %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# These windows are put on after training. One of 6 leaves 0.98 to 0.99 right if `<s>` stays in sight
-# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023); *Appendix*). Why, notebook [[it_speaks]] asks of a real model.
-#
-# </details>
+# With a window of 6 the worst model has 0.67 right, and 0.98 if `<s>` stays in sight
+# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)). Why, notebook [[it_speaks]] asks of a real model.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[window_mask]] · A sliding window
@@ -620,12 +643,34 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 7 · Share keys
 #
-# Several heads of queries can share one head of keys and values: **grouped-query attention** (GQA, [Ainslie et al.
-# 2023](../REFERENCES.md#ainslie-2023)), and with a single one **multi-query attention** (MQA, Shazeer 2019). Neighbours share one. Dealt
-# out in turn, heads are wrong, and every shape is right.
+# Does each head of queries need keys of its own? In **grouped-query attention** (GQA, [Ainslie et al.
+# 2023](../REFERENCES.md#ainslie-2023)) neighbours share a head of keys and values, in **multi-query attention** (MQA, Shazeer 2019) all do.
+#
+# **Predict.** The writer was trained again with one head of keys and values for its four of queries. How many of its sentences are right?
+#
+# - **a** half: one key cannot serve four heads
+# - **b** nine in ten
+# - **c** as many as before
+
+# %%
+guess_shared = None  # "a", "b" or "c"
+
+# %% jupyter={"source_hidden": true}
+for name, kv in {"writer": 4, "2 KV heads": 2, "1 KV head": 1}.items():
+    shares = [found[name]["grammatical"] for found in writer.recorded()]
+    told = " ".join(f"{share:.3f}" for share in shares)
+    print(f"{kv} heads of K and V, {2 * 2 * kv * 8 * 4} bytes a token: {told}")
+
+# %%
+predict.shared_keys(guess_shared)
+
+# %% [markdown]
+# Here nothing is lost. In large models a single head costs quality, and groups hardly any (Ainslie et al. 2023).
+#
+# Neighbours share. Deal the heads out in turn, and every shape is still right:
 
 # %% jupyter={"source_hidden": true}
 orders = {"neighbours share": [0, 0, 1, 1], "dealt out in turn": [0, 1, 0, 1]}
@@ -666,8 +711,7 @@ print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
-# Two of the four heads meet the wrong keys. The ONNX standard [had it so](https://github.com/onnx/onnx/pull/7274). Trained
-# with 2 or 1 heads of keys and values, the writer has 0.99 and more of its sentences right in all five runs.
+# Two of the four heads meet the wrong keys. The ONNX standard [had it so](https://github.com/onnx/onnx/pull/7274).
 
 # %%
 attention = mine.load("attention")
@@ -675,7 +719,7 @@ attention = mine.load("attention")
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[grouped_attention]] · Heads that share keys
 #
-# **Goal.** Write grouped-query attention, for a real model in notebook [[it_speaks]]. *6 minutes, medium.*
+# **Goal.** Write grouped-query attention, for the model of [[it_speaks]]. *6 minutes, medium.*
 #
 # `my_grouped(query, key, value, attn_mask=None, attention=attention)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$,
 # value $(..., g, n_k, d_v)$, and $g$ divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the
@@ -710,8 +754,8 @@ mine.keep(my_grouped)
 # %% [markdown]
 # ## 8 · Guess ahead
 #
-# A cache leaves one pass for each word. Can a pass write several? It can *check* several, since it reads them side by side. So let
-# somebody guess. Another writer guesses six words, and one pass of ours says what it would have written:
+# A cache leaves one pass for each word. Can a pass write several? It can *check* several, since it reads them side by side. Another
+# writer guesses six words, and one pass of ours says what it would have written:
 
 # %% tags=["nbval-ignore-output"]
 small, start = writer.stored("2 KV heads"), writer.tokens_of("the king that")  # (1, 4)
@@ -727,7 +771,8 @@ for name, words in {"draft": draft[0, start.shape[1] :], "model": says}.items():
 # in the text. The cache is cut back. This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 #
 # Does it pay, for the model of notebook [[it_speaks]]? No second model guesses. Find where the last two tokens stood before, and copy what
-# followed, at most seven.
+# followed, at most seven. *Price* is the time of a token, 1 without drafts. **Guess.** Who gains most: a story, Python, counting, JSON,
+# French, a copy? And who loses?
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 timed, rows = smollm.reading(), []  # stored: how long a pass takes
@@ -743,14 +788,13 @@ for name, one in smollm.recorded("guesses").items():
     drafted, accepted = np.array(one["passes"]).T
     cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
     each = cost.sum() / (1 + accepted).sum()
-    counted = [len(drafted), int((drafted > 0).sum()), int(accepted.sum())]
+    counted = [len(drafted), int(drafted.sum()), int(accepted.sum())]
     rows.append([name, *counted, f"{each:.2f}", "yes" if one["same"] else "no"])
-names = ["text", "passes", "with a draft", "accepted", "price", "same text"]
+names = ["text", "passes", "drafted", "accepted", "price", "same text"]
 plot.table(names, rows)
 
 # %% [markdown]
-# All seven texts equal greedy decoding. *Price* is the time of a token, 1 without drafts. Wrong drafts cost, as in
-# counting, and a copy pays most. Shorter drafts, as in French, cost less.
+# A copy takes a third of the time. Counting loses: of 163 tokens that it drafts, 15 are right. All seven texts equal greedy decoding.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[accept_draft]] · Guess ahead
@@ -847,12 +891,9 @@ for told, drawn in ways.items():
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, train another seed for twenty seconds: `from attncourse.training import decoder`, then
-#    `model = decoder.trained(corpus, seed=3)`. Run section 5 again.
-#    Which head is it now? (Head 2; where the subject is plural, it looks at *that*.)
-# 2. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `(5)`, from `attncourse`. Call `module(x, cache)` with
+# 1. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `(5)`, from `attncourse`. Call `module(x, cache)` with
 #    $x$ $(b, n, 24)$ and a `KVCache`. `patients.name_bug(4, name, probe)` judges a name from `DECODERS`, as in notebook [[bug_clinic]].
-# 3. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
+# 2. With the model, `smollm.speculate(speaker, prompt)` writes on a prompt of yours. Which one accepts most?
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values
 # never change, so a cache keeps them and pays with memory. The mask of a chunk lines up at the lower right. Test a cache in float64
@@ -863,7 +904,7 @@ for told, drawn in ways.items():
 # %% [markdown]
 # ## Appendix: checks
 #
-# Section 5: how many beginnings were met in training, heads of layer 2 with more than 0.9 on the subject, and seed 0 with edges forbidden.
+# Section 5: beginnings met in training, heads of layer 2 with more than 0.9 on the subject, and seed 0 with edges forbidden.
 
 # %%
 begun = {tuple(words[:6]) for words in corpus.sentences}
@@ -947,7 +988,7 @@ for name, kind in ward.items():
     print(f"{name}: {found.verdict}", *found.measured.split("; "), sep="\n    ")
 
 # %% [markdown]
-# Sections 2, 6 and 7: how long the last of $n$ tokens takes, and right sentences in five trainings.
+# Sections 2 and 6: how long the last of $n$ tokens takes, and right sentences in five trainings.
 
 # %%
 layer = al.MultiHeadAttention(256, 4, bias=False, rng=0)
@@ -969,24 +1010,6 @@ for n in (64, 256, 1024):
     layer(x[:, :-1], is_causal=True, cache=cache)
     ratio = seconds(x) / seconds(x[:, -1:], cache)
     print(f"n = {n:4}: everything anew takes {ratio:5.1f} times as long")
-
-# %%
-for name, kv in {"writer": 4, "2 KV heads": 2, "1 KV head": 1}.items():
-    shares = [found[name]["grammatical"] for found in writer.recorded()]
-    told = " ".join(f"{share:.3f}" for share in shares)
-    print(f"{kv} heads of K and V, {2 * 2 * kv * 8 * 4} bytes a token: {told}")
-
-# %%
-lines = []
-for width in writer.WIDTHS:
-    line = [width]
-    for kept in ("", " and the first"):
-        found = [one[f"window {width}{kept}"] for one in writer.recorded()]
-        shares = [one["grammatical"] for one in found]
-        line += [min(shares), max(shares)]
-    lines.append(line)
-names = ["window", "lowest", "highest", "lowest with <s>", "highest with <s>"]
-plot.table(names, lines)
 
 # %%
 for name in ("window 6 and the first", "window 8"):

@@ -16,7 +16,7 @@ import numpy as np
 import attnlib as al
 from attncourse import check, mine, predict, real_model, smollm
 from attnlib import live, plot
-from attnlib.colours import INK, KEY, LINE, QUERY, VALUE
+from attnlib.colours import INK, KEY, LINE, PAPER, QUERY, VALUE
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -204,8 +204,7 @@ for name, scores in {
     print(f"{name:36} scores off by {np.abs(scores - right).max():.2f}")
 
 # %% [markdown]
-# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and the biases of these features, if
-# there are any.
+# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and the biases of these features.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rope]] · RoPE
@@ -287,7 +286,7 @@ for start in (0, 100, 1000):
 
 # %% [markdown]
 # The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
-# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
+# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$. With weights that
 # were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
 
 # %%
@@ -413,22 +412,22 @@ predict.beyond(guess_beyond)
 
 # %% [markdown]
 # At 512 letters 0.81 of its weight has gone farther back than 31, to distances that no training step has shown. If keys farther
-# back than 31 are blocked, this head is right again. Section 5 does more, with a real model.
+# back than 31 are blocked, this head is right again.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # With five seeds RoPE has 0.79 to 0.99 at 64 letters, 0.17 to 0.30 at 512, and 1.00 each time with a window of 32 (`python -m bench
 # training` measures them, and vectors for each position, learned or the sinusoids of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512). *Appendix* prints where the weight went.
+# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512).
 #
 # </details>
 
 # %% [markdown]
 # ## 3 · An attention layer of 2024 and 2025
 #
-# What else is in the modules of Llama, Qwen, Gemma and GPT-OSS? The cache, the window and the shared keys and values come from notebook
-# [[one_token_at_a_time]].
+# Three models are still off, GPT-OSS even at its first token, which sees nobody else. The cache, the window and shared
+# keys and values you know from notebook [[one_token_at_a_time]]. **Guess.** Which of the other thick frames can move a first token?
 
 
 # %% jupyter={"source_hidden": true}
@@ -480,8 +479,6 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 # %% [markdown]
 # | the trouble | the line against it | in |
 # |---|---|---|
-# | the cache grows with each head | repeat ([grouped heads](../REFERENCES.md#ainslie-2023)) | all |
-# | a score does not know how far back a key is | RoPE | all |
 # | a long key gets weight for its length | [QK-norm](../REFERENCES.md#henry-2020) | Qwen3 |
 # | scores grow without limit | [softcap](../REFERENCES.md#heads-of-models): a scaled score $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
 # | the work for a token grows with the text | window | Gemma 2, GPT-OSS |
@@ -620,7 +617,7 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
 #
 # What is compared is attention alone, with everything else set alike: no biases, no window, base 10,000, scores divided by
 # $\sqrt{d_k}$. The softcap is 5, so that it shows in small scores; Gemma 2 has 50. Trained models have more
-# ([sources](../REFERENCES.md#heads-of-models)). A test of this series compares other draws, too.
+# ([sources](../REFERENCES.md#heads-of-models)).
 #
 # </details>
 
@@ -732,7 +729,7 @@ for n in (64, 512):
 #
 # SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
 # Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
-# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code.
+# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code. **Guess.** At which gap does it lose them?
 #
 # *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4 times slower. *By parts*
 # slows only the slow pairs ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
@@ -819,20 +816,36 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 6 · What has come since
 #
-# Three troubles are left: weight that must go somewhere, angles that fail far away, a cache that every layer fills. What newer models
-# change, in their default configurations ([source](../REFERENCES.md#heads-of-models)):
+# Two troubles are left: angles that fail far away, and a cache that every layer fills. Must each layer see the whole text?
+#
+# **Predict.** Of Gemma 3's 26 layers, how many do?
+#
+# - **a** 26
+# - **b** 13, as in Gemma 2
+# - **c** 4
 
 # %%
-CHANGES = ("weight", "RoPE", "RoPE", "cache", "cache")
-for changes, (line_of_it, name, setting) in zip(CHANGES, stored["since"]):
-    print(f"{changes:7} {line_of_it:29} {name:11} {setting}")
+guess_whole_text = None  # "a", "b" or "c"
+
+# %% jupyter={"source_hidden": true}
+(_, ax), style = plot.subplots(figsize=(4.6, 2.9)), {"marker": "s", "edgecolors": INK}
+for row, (name, told, other) in enumerate(stored["since"]):
+    x, faces = range(len(other)), [PAPER if one else INK for one in other]
+    _ = ax.scatter(x, [-row] * len(x), s=22, c=faces, linewidths=0.8, **style)
+    _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(other)} of {len(x)} layers")
+_ = ax.set(xlim=(-1, 48), ylim=(-3.4, 0.7)), ax.axis("off")
+_ = ax.set_title("A square is a layer; an empty one has")
+
+# %%
+predict.whole_text(guess_whole_text)
 
 # %% [markdown]
-# Two go farther, and you write both: **multi-head latent attention** keeps one short vector for all heads (notebook [[less_to_keep]]),
-# **linear attention** a state of fixed size (notebook [[fixed_state]]).
+# So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)). Where nothing is rotated, no angle is unknown. Only
+# the full squares of Gemma 3 keep all keys. Two ways go farther, and you write both: **multi-head latent
+# attention**, one short vector for all heads, in notebook [[less_to_keep]]; **linear attention**, a state, in [[fixed_state]].
 
 # %% [markdown] tags=["remember"]
 # ## Try it

@@ -273,6 +273,33 @@ print(f"it names a most frequent one of the other nine: {agree:.2f}")
 #
 # </details>
 
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[bag_accuracy]] · What order is worth
+#
+# **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
+#
+# `Reverse` without positions gets sequences of 4 tokens of only 2 kinds, equally frequent. Which accuracy can it reach at best?
+
+# %%
+my_accuracy = None  # a number
+
+# %%
+verdict = check.bag_accuracy(my_accuracy)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# # A position names the token of another one: the more frequent of the other three. Splits 3:0 and 2:1:
+# my_accuracy = 2 / 8 * 1 + 6 / 8 * 2 / 3
+# # All 16 sequences, each of the 4 positions left out in turn:
+# right = [most_frequent(s[:i] + s[i + 1 :]) for s in product("ab", repeat=4) for i in range(4)]
+# assert np.isclose(my_accuracy, np.mean(right))
+# ```
+#
+# </details>
+
 # %% [markdown]
 # ## 3 · Measure every head
 #
@@ -771,33 +798,6 @@ plot.table((*told[:2], told[4]), alike)
 
 # %% [markdown]
 # ## Exercises
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[bag_accuracy]] · What order is worth
-#
-# **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
-#
-# `Reverse` without positions gets sequences of 4 tokens of only 2 kinds, equally frequent. Which accuracy can it reach at best?
-
-# %%
-my_accuracy = None  # a number
-
-# %%
-verdict = check.bag_accuracy(my_accuracy)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# # A position names the token of another one: the more frequent of the other three. Splits 3:0 and 2:1:
-# my_accuracy = 2 / 8 * 1 + 6 / 8 * 2 / 3
-# # All 16 sequences, each of the 4 positions left out in turn:
-# right = [most_frequent(s[:i] + s[i + 1 :]) for s in product("ab", repeat=4) for i in range(4)]
-# assert np.isclose(my_accuracy, np.mean(right))
-# ```
-#
-# </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[induction_measure]] · Find the induction head

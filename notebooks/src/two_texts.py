@@ -163,7 +163,67 @@ predict.mask_between(guess_mask)
 
 # %% [markdown]
 # Only the line with `self.cross` is new. Its query is `y`, its key and value are `x`, and its mask says which *letters* there are.
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[cross_attention]] · From one text to another
 #
+# **Goal.** Write the step between two texts. *6 minutes, easy.*
+#
+# `my_cross_attention(written, text, W_Q, W_K, W_V)`: `written` is $(..., n_q, d)$, `text` $(..., n_k, d)$. One head, without a mask.
+# Returns $(..., n_q, d_v)$.
+
+
+# %%
+def my_cross_attention(written, text, W_Q, W_K, W_V):
+    return ...  # your code
+
+
+# %%
+verdict = check.cross_attention(my_cross_attention)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_cross_attention(written, text, W_Q, W_K, W_V):
+#     q, k, v = written @ W_Q, text @ W_K, text @ W_V
+#     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])  # (..., n_q, n_k)
+#     return al.softmax(scores) @ v
+# ```
+#
+# </details>
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise [[context_mask]] · Its mask
+#
+# **Goal.** Say which letters each digit may look at. *5 minutes, easy.*
+#
+# `my_context_mask(lengths, written, n_k, n_q)`: the texts that are read have `lengths` $(b,)$ and are padded at the right to $n_k$; what is
+# written has lengths `written` $(b,)$, padded to $n_q$. Returns booleans, $(b, n_q, n_k)$ or $(b, 1, n_k)$, True = may attend. What stands
+# in rows of padding is free, because nobody reads them.
+
+
+# %%
+def my_context_mask(lengths, written, n_k, n_q):
+    return ...  # your code
+
+
+# %%
+verdict = check.context_mask(my_context_mask)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_context_mask(lengths, written, n_k, n_q):
+#     return np.arange(n_k) < lengths[:, None, None]  # (b, 1, n_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## 2 · It learns
 #
 # In training the decoder is given the right date, moved on by one: it sees `<1985-11-2` and must name `1985-11-25`, all ten in one
@@ -563,65 +623,6 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 # ## Exercises
 #
 # NumPy only.
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[cross_attention]] · From one text to another
-#
-# **Goal.** Write the step between two texts. *6 minutes, easy.*
-#
-# `my_cross_attention(written, text, W_Q, W_K, W_V)`: `written` is $(..., n_q, d)$, `text` $(..., n_k, d)$. One head, without a mask.
-# Returns $(..., n_q, d_v)$.
-
-
-# %%
-def my_cross_attention(written, text, W_Q, W_K, W_V):
-    return ...  # your code
-
-
-# %%
-verdict = check.cross_attention(my_cross_attention)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_cross_attention(written, text, W_Q, W_K, W_V):
-#     q, k, v = written @ W_Q, text @ W_K, text @ W_V
-#     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])  # (..., n_q, n_k)
-#     return al.softmax(scores) @ v
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise [[context_mask]] · Its mask
-#
-# **Goal.** Say which letters each digit may look at. *5 minutes, easy.*
-#
-# `my_context_mask(lengths, written, n_k, n_q)`: the texts that are read have `lengths` $(b,)$ and are padded at the right to $n_k$; what is
-# written has lengths `written` $(b,)$, padded to $n_q$. Returns booleans, $(b, n_q, n_k)$ or $(b, 1, n_k)$, True = may attend. What stands
-# in rows of padding is free, because nobody reads them.
-
-
-# %%
-def my_context_mask(lengths, written, n_k, n_q):
-    return ...  # your code
-
-
-# %%
-verdict = check.context_mask(my_context_mask)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_context_mask(lengths, written, n_k, n_q):
-#     return np.arange(n_k) < lengths[:, None, None]  # (b, 1, n_k)
-# ```
-#
-# </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[left_positions]] · Padding at the left

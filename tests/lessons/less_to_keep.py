@@ -297,10 +297,15 @@ LEARNERS = {
     "in_groups": {
         "the rest rounded": ("rest_not_waiting", groups("x.shape[-2]"), "Tried on 7 tokens in groups of 4", "float32"),
         "the rest dropped": (
-            None,
+            "waiting_tokens_dropped",
             lambda x, bits, size: groups()(x, bits, size)[..., : x.shape[-2] // size * size, :],
-            "shape (4, 4), expected (7, 4)",
-            "as if",
+            "left out",
+        ),
+        "the rest 0": (
+            "waiting_tokens_dropped",
+            lambda x, bits, size: (
+                groups()(x, bits, size) * (np.arange(x.shape[-2])[:, None] < x.shape[-2] // size * size)
+            ),
         ),
     },
     "latent_attention": {"keys made": (None, keys_made, "memory grows by 24 numbers a token or more", "as if")},

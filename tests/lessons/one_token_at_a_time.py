@@ -259,6 +259,12 @@ LEARNERS = {
             ),
         ),
         "keys alone": ("heads_not_repeated", grouped(repeated, lambda x, times: x)),
+        "g times": (
+            "repeated_by_another_number",
+            grouped(lambda x, times: np.repeat(x, x.shape[-3], -3)),
+            "it must be h // g times",
+        ),
+        "h times": ("repeated_by_another_number", grouped(lambda x, times: np.repeat(x, times * x.shape[-3], -3))),
         "axis 1": (
             "heads_from_the_front",
             grouped(lambda x, times: np.repeat(x, times, 1)),

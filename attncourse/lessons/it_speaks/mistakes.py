@@ -1,11 +1,12 @@
-"""The mistakes that only It speaks knows, and its steps."""
+"""The mistakes that only It speaks knows, and its steps; mistakes that are words alone stand in mistakes.toml."""
 
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from ...engine.steps import Steps
-from ...mistakes.mistake import Mistake
+from ...mistakes.mistake import Mistake, read_mistakes
 from ...mistakes.weights import WINDOW
 
 
@@ -169,78 +170,5 @@ MISTAKES = (
         then="Little: take the mean over the queries, not the largest.",
         variants=({"measured": lambda s: np.diagonal(s.map, -1)[1:].max()},),
     ),
-    Mistake(
-        "prompt_was_read_right",
-        behaves_as_if="patient A could not read its prompt",
-        symptom="It fills the blank with Mary, 0.92, as the healthy model does.",
-        hint="What is right as long as a text is read at once, and wrong when one token follows another?",
-        then="Something about the cache: the mask of one new token, or its position.",
-    ),
-    Mistake(
-        "it_still_sees_words",
-        behaves_as_if="patient A still saw its words, in the wrong order",
-        symptom="Behind its first word it writes no word at all.",
-        hint="Positions that restart leave every key in sight. Would the text be one comma after another?",
-        then="No. Patient A sees one key only: think of the two corners in 'masks'.",
-    ),
-    Mistake(
-        "worse_than_a_guess",
-        behaves_as_if="patient C were only confused",
-        symptom="Its loss is above 12, and a model that holds all 49,152 tokens for equally likely has ln 49152 = "
-        "10.8.",
-        hint="Which mistake makes a model sure of the wrong thing, because each head gets a stranger's keys and "
-        "values?",
-        then="Heads that share keys, in the wrong groups.",
-    ),
-    Mistake(
-        "blank_is_wrong_already",
-        behaves_as_if="patient B were ill with its cache alone",
-        symptom="It misses the blank, and that text is read at once, without a cache.",
-        hint="The name stands 13 tokens before the blank. What does a model miss that has forgotten it?",
-        then="Everything further back: look at the length of what it can still see.",
-    ),
-    Mistake(
-        "near_words_still_fit",
-        behaves_as_if="patient B had lost more than what lies far back",
-        symptom="Its words fit their neighbours, two or three at a time.",
-        hint="Which mistake spares the near words?",
-        then="A window: the last eight tokens are there, the beginning is not.",
-    ),
-    Mistake(
-        "one_word_again",
-        behaves_as_if="one word, said again and again, gave the heads something to copy",
-        symptom="They park on the first token, or other tokens grow as long as that and are places to park themselves.",
-        hint="How many different words come after your word?",
-        then="Say several different words, and then all of them again.",
-    ),
-    Mistake(
-        "parked_elsewhere",
-        behaves_as_if="the first token were the only place to park",
-        symptom="Another token has a vector about as long as that of the first one, and the heads park there, too.",
-        hint='Which tokens does `my_parking["places"]` list besides 0?',
-        then="Put other words in their place, and let most of the prompt be words that have been read before.",
-    ),
-    Mistake(
-        "nothing_twice",
-        behaves_as_if="the heads had something to copy where nothing is said twice",
-        symptom="No token of your prompt stands in it twice.",
-        hint="In the test above the heads looked at the token that followed last time. When was that?",
-        then="When the same token had been read before. Say your words again.",
-    ),
-    Mistake(
-        "first_copy_parks",
-        behaves_as_if="only tokens that have been read before counted",
-        symptom="There the heads park less than half of their weight. But new tokens count, too, and there they park "
-        "more.",
-        hint="How large a part of your prompt is new?",
-        then="About half, if you say everything twice. Say it again, and again.",
-    ),
-    Mistake(
-        "repeated_but_parked",
-        behaves_as_if="any repetition were enough",
-        symptom="Even on tokens that have been read before, the heads park half of their weight or more.",
-        hint="What changes if you say it more often, or take words that have nothing to do with each other?",
-        then="Six names park 0.71 when said twice, and 0.61 when said six times. Eight words "
-        "that have nothing to do with each other park 0.40 when said four times.",
-    ),
+    *read_mistakes(Path(__file__).with_name("mistakes.toml")),
 )

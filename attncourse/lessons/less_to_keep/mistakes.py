@@ -143,6 +143,17 @@ MISTAKES = (
         variants=({"stops": lambda s: range(0, s.x.shape[-2], s.size)}, {"complete": lambda s: s.x.shape[-2]}),
     ),
     Mistake(
+        "waiting_tokens_dropped",
+        behaves_as_if="tokens that do not fill a group were left out, or set to 0",
+        symptom="The newest words of a text could not be looked at.",
+        hint="7 tokens in groups of 3: how many rows come back, and what stands in the last?",
+        then="7, and the last is as it came: it waits for its group.",
+        variants=(
+            {"in_groups": lambda s: s.rounded[..., : s.complete, :]},
+            {"in_groups": lambda s: s.rounded * (np.arange(s.x.shape[-2]) < s.complete)[:, None]},
+        ),
+    ),
+    Mistake(
         "groups_from_the_end",
         behaves_as_if="groups were counted from the end",
         symptom="With each new token all groups would move.",

@@ -59,8 +59,10 @@ class Groups(Steps):
     stops = cached_property(lambda s: range(s.first, s.first + s.complete, s.size))
     one = cached_property(lambda s: lambda x: rounded(x, s.bits, -2))
 
+    in_groups = cached_property(lambda s: s.rounded)
+
     @cached_property
-    def in_groups(self):
+    def rounded(self):
         result = np.array(self.x)
         for start in self.stops:
             result[..., start : start + self.size, :] = self.one(self.x[..., start : start + self.size, :])

@@ -1,8 +1,10 @@
-"""The mistakes that only One token at a time knows."""
+"""The mistakes that only One token at a time knows; those that are words alone stand in mistakes.toml."""
+
+from pathlib import Path
 
 import numpy as np
 
-from ...mistakes.mistake import Mistake
+from ...mistakes.mistake import Mistake, read_mistakes
 from ...mistakes.weights import CAUSAL_ADDED, WINDOW
 from . import decoding
 
@@ -59,6 +61,15 @@ MISTAKES = (
         hint="Print the shapes of query, key and value. How many heads has each?",
         then="h, g and g: repeat each head of keys and of values h // g times, along axis -3.",
         variants=(decoding.only_if(lambda s, h, g: g == h), decoding.only_if(lambda s, h, g: g in (1, h))),
+        raises=True,
+    ),
+    Mistake(
+        "repeated_by_another_number",
+        behaves_as_if="each head of keys and values is repeated g times, or h times, where it must be h // g times",
+        symptom="Right where g is h // g, as with 4 heads and 2, or where g is 1; elsewhere the heads do not match.",
+        hint="Six heads of queries, two of keys: how often must each head of keys stand there?",
+        then="Three times, h // g: then g heads have become h.",
+        variants=(decoding.only_if(lambda s, h, g: g == 1 or g * g == h), decoding.only_if(lambda s, h, g: g == 1)),
         raises=True,
     ),
     Mistake(
@@ -305,39 +316,5 @@ MISTAKES = (
         then="No: what is drawn is what q lacks, p - q where that is above 0.",
         variants=({"lacks": lambda s: np.maximum(s.q - s.p, 0)},),
     ),
-    Mistake(
-        "verb_not_due",
-        behaves_as_if="the main verb is not due after its last word",
-        symptom="Put a verb and a period after it: `grammatical` must accept one number and reject the other.",
-        hint="Take a sentence that is right, and stop before its main verb.",
-        then="Then the next word due is that verb, and its number is that of the subject.",
-    ),
-    Mistake(
-        "no_sentence",
-        behaves_as_if="no sentence of this grammar begins like that",
-        symptom="`grammatical` rejects it with any verb and a period after it.",
-        hint="Compare it with the four lines of rules in section 1, word by word.",
-        then="Find the first word that no rule allows there, and change that one.",
-    ),
-    Mistake(
-        "verb_after_that_unfit",
-        behaves_as_if="the verb after “that” does not fit",
-        symptom="`grammatical` rejects the sentence, whichever main verb you put after it.",
-        hint="Who does it? Look at that noun, then at the lists of verbs in section 1.",
-        then="One who does it takes a verb with s, several take one without. And it must be a verb with an object.",
-    ),
-    Mistake(
-        "subject_in_reach",
-        behaves_as_if="the subject is within reach",
-        symptom="Each layer carries what it finds two places further, so two layers reach four places back.",
-        hint="Count from your last word back to the subject. Which words can stand between?",
-        then="Lengthen the part between: after “that” there is room for an article, an adjective, a noun and a verb.",
-    ),
-    Mistake(
-        "told_by_another_verb",
-        behaves_as_if="another verb in reach tells the number",
-        symptom="In “the cats that see the old dog” the verb after “that” agrees with the subject, too.",
-        hint="Who does something after “that”: the subject, or somebody else?",
-        then="Let somebody else: then the verb after “that” agrees with that noun, and not with the subject.",
-    ),
+    *read_mistakes(Path(__file__).with_name("mistakes.toml")),
 )
