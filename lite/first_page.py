@@ -25,33 +25,37 @@ DESCRIPTION = (
     "See where each word of a sentence looks, in all 270 heads of a real language model; then learn how attention "
     "works, number by number, in notebooks that run in your browser."
 )
+HEAD = (
+    "A head is one of 270 small parts of this model. At each word it looks back and takes a bit of every word so far: "
+    "the thicker the ribbon, the more."
+)
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
 # What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
 MISTAKES = {
     "no scale": (
-        "no scale",
+        "too sharp: no scale",
         "scaling",
         "Nothing is divided: scores stay eight times as large.",
     ),
     "no causal mask": (
-        "no mask",
+        "peeking ahead: no mask",
         "masks",
         "While it reads, each word also sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
-        "heads cut by reshape",
+        "mixed up: heads cut by reshape",
         "multi_head",
         "While it reads the sentence, each head gets pieces of several words.",
     ),
     "upper-left mask with the cache": (
-        "upper-left mask",
+        "almost blind: upper-left mask",
         "one_token_at_a_time",
         "Each word is read alone and sees only the first: the mask begins at the wrong corner.",
     ),
     "values rotated, too": (
-        "values rotated",
+        "turned too much: values rotated",
         "todays_head",
         "The rotation that tells positions turns the values, too, not only queries and keys.",
     ),
@@ -86,6 +90,7 @@ def write(site, entries, ways, writes):
         title=TITLE,
         description=DESCRIPTION,
         card=CARD,
+        head=HEAD,
         public=where.words("")["site"] if where else "",
         source=where.words("")["page"] if where else "",
         parts=parts(entries),
@@ -175,13 +180,12 @@ def still(item):
         f"<span>{html.escape(percent(p))}</span></li>"
         for word, p in item["next"]
     )
-    looks = f"looks from “{words[-1]}” at {words[most]}, with {percent(row[most])} of its attention."
     return {
         "picture": _picture(words, row, said.strip()),
         "said": f"The model says {html.escape(said.strip())}: it is",
         "sure": f"{percent(sure)} <span>sure.</span>",
         "bars": bars,
-        "story": f"One of the model's 270 heads {looks}",
+        "story": f"{HEAD} This one takes most from {words[most]}: {percent(row[most])}.",
     }
 
 

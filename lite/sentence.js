@@ -4,12 +4,13 @@
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
 "use strict"; // also keeps our functions out of the page's global names
 {
-  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 236; // FOOT: where ribbons stand on the words, in pixels
+  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 236, LABEL = 20; // FOOT: where ribbons stand on the words; LABEL: room of the line above; in pixels
   const STOPS = [...Array(11).keys()].map((i) => 2 ** i), AS_TRAINED = STOPS.indexOf(TRAINED);
   const LETTERS = [...Array(127).keys()].slice(35).map((i) => String.fromCharCode(i)).filter((c) => !"<\\&".includes(c));
   const CODE = Object.fromEntries(LETTERS.map((c, i) => [c, i / (LETTERS.length - 1)]));
   const $ = (id) => document.getElementById(id);
   const $$ = (selector) => [...document.querySelectorAll(selector)];
+  const UNSURE = 0.05; // a best word below it is no answer
   const pct = (x) => (x > 0 && x < 0.005 ? "<1\u00a0%" : `${Math.round(x * 100)}\u00a0%`);
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const drawnAs = (token) => token.replace(/\n\s*/, "↵").trim() || "␣";
@@ -29,6 +30,7 @@
   let scene = 0;
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
+  let back = Number.isInteger(history.state?.scene) ? history.state : null; // how this page was left
 
   // --- the numbers
 
@@ -61,6 +63,8 @@
   const readKey = (way, stop) => `${way}:${way === "head" || way === "whole" ? STOPS[stop] : TRAINED}`;
   const key = () => readKey(wayAsked(), state.stop);
   const got = () => !item.own || Boolean(item.read[key()]?.maps);
+  const alone = () => state.way === "head" && state.stop !== AS_TRAINED; // the slider moves one head: no word is computed anew
+  const ghost = () => removed() && !pointed; // what the head took is drawn as an outline
 
   function said(way = state.way) {
     // what the model says in this state: next words, how it goes on, its loss
@@ -90,7 +94,7 @@
   const now = () => {
     if (fixed()) return said().row;
     const seen = row(...shownHead());
-    return removed() && !pointed ? seen.map(() => 0) : seen; // what it found is not added
+    return ghost() ? seen.map(() => 0) : seen; // what it found is not added
   };
   // Between the first word and the second stands none, so heads are told by how much they look at the first.
   const looked = () => (lit !== null && lit < state.query ? lit : (state.key ?? (state.query === 1 ? 0 : null)));
@@ -140,14 +144,14 @@
     let size = tall ? 16 : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
     // On a phone a word is as high as a finger needs; beside the slider and the buttons, where none is pressed, as the screen allows.
-    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10) / (n + 1);
-    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
-    const us = line.spots.map(({ u }, j) => (tall ? j * step + step / 2 : u));
+    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10 - LABEL) / (n + 1);
+    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, above = waits ? 0 : LABEL, bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
+    const us = line.spots.map(({ u }, j) => (tall ? above + j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
     svg.replaceChildren();
-    const high = (n + 1) * step + 10; // the next word has a line of its own below the last
-    if (tall) svg.setAttribute("viewBox", `0 0 ${width} ${high}`);
+    const high = above + (n + 1) * step + 10; // the next word has a line of its own below the last
+    if (tall) svg.setAttribute("viewBox", `-16 0 ${width + 32} ${high}`); // from edge to edge of a phone
     else svg.removeAttribute("viewBox");
     svg.style.height = tall ? `${high}px` : "";
     const whole = element("g", { transform: `translate(${off.toFixed(1)} 0)` }, svg), ribbons = element("g", { class: "bands" }, whole);
@@ -173,15 +177,16 @@
       word.addEventListener("pointerleave", () => light(null));
       return word;
     });
-    const x = line.end + 6, base = bases.at(-1), low = (n + 0.5) * step + 6;
+    const x = line.end + 6, base = bases.at(-1), low = above + (n + 0.5) * step + 6;
     element("path", { d: tall ? `M${bottom - 80} ${low + 7}h72` : `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
     const at = tall ? { x: bottom - 8, y: low, "text-anchor": "end" } : { x: x + 4, y: base + 33 };
     const gap = element("text", { ...at, class: "gap", "font-size": size }, whole);
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
-    const deep = Math.max(8, tall ? width - 132 : line.lines > 1 ? pitch - 58 : bottom - 8);
+    const deep = Math.max(8, tall ? width - 114 : line.lines > 1 ? pitch - 58 : bottom - 8);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
     const sure = tall && element("text", { class: "sure", x: 0, y: low - 1 }, whole); // the answer's number, where the answer is out of sight
-    place = { us, bases, tall, sure, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
+    const label = element("text", { class: "label", x: 0, y: 14 }, svg);
+    place = { us, bases, tall, sure, label, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
     drawn = null;
     $("flat").hidden = !waits;
     $("flat").innerHTML = `${escaped(item.words.join("").replace(/\n\s*/g, " ↵ "))} <span class="blank">&nbsp;</span>`;
@@ -189,12 +194,12 @@
     stay();
   }
 
-  const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(280, innerHeight * 0.45)); // of ribbons that stay
+  const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(288, innerHeight * (scene ? 0.36 : 0.47))); // of ribbons that stay
 
   function stay() {
     // on a phone the ribbons stay in view beside what changes them, and cover nothing that takes the focus
     const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
-    document.documentElement.style.scrollPaddingTop = stays ? `${high}px` : "";
+    $("scenes").style.setProperty("--stays", `${stays ? high : 0}px`);
   }
 
   const point = (u, v, base) => (place.tall ? [base + v, u] : [u, base - v]).map((x) => x.toFixed(1)).join(" ");
@@ -220,7 +225,7 @@
       const size = row[j] * full, above = !tall && bases[j] < base - 1, itself = !above && us[j] >= u - 1;
       paths[j].setAttribute("class", `band${itself ? " own" : ""}${j === lit ? " lit" : ""}`);
       let d = "";
-      if (size > 0.08) {
+      if (size > 0.08 && (row[j] > 0.03 || !ghost())) {
         const at = (u, v) => point(u, v, base);
         if (itself) d = `M${at(from, 0)}L${at(from, 14)}L${at(from + size, 14)}L${at(from + size, 0)}Z`;
         else if (above) d = upwards(from, us[j], size, base, bases[j]);
@@ -317,8 +322,8 @@
     const [x, y] = spot(layer, head);
     ring.setAttribute("x", x - 1.5);
     ring.setAttribute("y", y - 1.5);
-    const what = key === null ? "at words between the first and itself" : `at <b class="k">${named(key)}</b>`;
-    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> looks ${what}`;
+    const what = key === null ? `all words but itself and the first, ${shown(item.words[0])}` : `<b class="k">${named(key)}</b>`;
+    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> takes from ${what}`;
   }
 
   function headAt(event) {
@@ -365,39 +370,55 @@
   function effect(row) {
     const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]), [[w0, j0], [w1, j1] = [0, 0]] = falling;
     const looks = `<b class="q">${shown(item.words[state.query])}</b>`;
+    if (w0 >= 0.995) return `${looks} gives ${pct(w0)} to ${mark(j0)}.`;
     if (w0 > 0.9) return `${looks} gives almost all to ${mark(j0)}: ${pct(w0)}.`;
     if (w0 + w1 > 0.9) return `${looks} gives almost all to two: ${pct(w0)} to ${mark(j0)} and ${pct(w1)} to ${mark(j1)}.`;
     if (row.length > 2 && w0 < 2 / row.length) return `${looks} gives no word more than ${pct(w0)}.`;
     return `${looks} gives most to ${mark(j0)}: ${pct(w0)}.`;
   }
 
-  function headSays(row) {
-    const [layer, head] = shownHead(), looks = `<b class="q">${shown(item.words[state.query])}</b>`;
-    if (removed() && !pointed) {
-      const before = asTrained().next[0], after = said().next?.find(([token]) => token === before[0])?.[1];
-      const sure = said().next ? (after === undefined ? `${wordOf(before[0])} is not among its first five words` : `${wordOf(before[0])} gets ${pct(after)}`) : "the model reads again";
-      return `Layer ${layer + 1}, head ${head + 1} is removed: ${sure}, as trained ${pct(before[1])}. Choose another square to remove that head instead.`;
-    }
-    if (!state.query) return `Layer ${layer + 1}, head ${head + 1}: ${looks} has only itself to look at.`;
-    const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
-    const others = far.map(([w, j]) => `${mark(j)} with ${pct(w)}`).join(", at ");
-    return `Layer ${layer + 1}, head ${head + 1}: ${looks} looks at ${others}. ${touch ? "Tap" : "Point at"} a square or choose a word to see another.`;
+  function division([...row]) {
+    // from two scores to two percentages: of a row of weights, the scores' difference is the divisor times a logarithm
+    const [[w0, j0], [w1, j1] = [0, 0]] = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
+    const root = Math.sqrt(STOPS[state.stop]), more = Math.log(w0 / w1);
+    if (!(w1 >= 0.005 && more > 0.05)) return effect(row);
+    const by = root % 1 ? root.toFixed(2) : root, times = Math.exp(more.toFixed(2));
+    return `The score of ${mark(j0)} is ${(more * root).toFixed(1)} above that of ${mark(j1)}. Divided by ${by} that is ${more.toFixed(2)}, so ${mark(j0)} gets exp(${more.toFixed(2)}) = ${times < 10 ? times.toFixed(1) : Math.round(times)} times the percentage: ${pct(w0)} against ${pct(w1)}.`;
   }
+
+  function headSays(row) {
+    const [layer, head] = shownHead(), looks = `<b class="q">${shown(item.words[state.query])}</b>`, who = `Layer ${layer + 1}, head ${head + 1}`;
+    if (ghost()) {
+      if (!said().next) return `${who} is removed: ${rereads()}`;
+      const [word, before] = asTrained().next[0], after = said().next.find(([token]) => token === word)?.[1];
+      if (after === undefined) return `${who} is removed: ${wordOf(word)} is not among the first five words, as trained it gets ${pct(before)}.`;
+      const more = after - before, much = Math.abs(more) < 0.01 ? "Hardly a change: the other heads do without it." : more > 0 ? "Surer than with it: in this sentence the head held the answer back." : "Less sure than with it.";
+      return `${who} is removed: ${wordOf(word)} gets ${pct(after)}, as trained ${pct(before)}. ${much}`;
+    }
+    if (!state.query) return `${who}: ${looks} has only itself to look at.`;
+    const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
+    const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
+    return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}`;
+  }
+
+  const rereads = () => (ready ? "the model reads again." : "to read it so, the model must be loaded again (scene 4).");
 
   function tell(grow) {
     colour();
     if (!open()) return;
     if (!got()) {
-      for (const id of ["head-says", "slider-says"]) $(id).textContent = "The model reads again.";
+      for (const id of ["head-says", "slider-says", "break-says"]) $(id).textContent = rereads().replace(/^./, (c) => c.toUpperCase());
       return;
     }
-    const row = now();
-    morph(row, grow);
-    name(row);
-    $("head-says").innerHTML = headSays(row);
-    $("slider-says").innerHTML = effect(row) + (state.way === "head" && state.stop !== AS_TRAINED ? " The answer stays that of the model as trained." : "");
+    const seen = now(), [layer, head] = shownHead();
+    place.ribbons.classList.toggle("ghost", ghost());
+    morph(ghost() ? row(layer, head) : seen, grow);
+    name(seen);
+    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${ghost() ? "removed, it took this" : "where it looks"}`;
+    $("head-says").innerHTML = headSays(seen);
+    $("slider-says").innerHTML = (unchanged() ? division(seen) : effect(seen)) + (alone() ? " The answer stays that of the model as trained." : "");
     const known = mistakes[state.way];
-    $("break-says").innerHTML = known ? `${known.line} ${effect(row)} ${known.link}` : bugs;
+    $("break-says").innerHTML = known ? `${known.line} ${effect(seen)} ${known.link}` : "";
   }
 
   function goesOn() {
@@ -417,9 +438,14 @@
   }
 
   function verdict() {
-    const [token] = said().next[0], word = wordOf(token), guess = guesses[item.id];
+    const [token, p] = said().next[0], word = wordOf(token), guess = guesses[item.id];
     const says = `<b class="n">${word}</b>${piece(token)}`, trained = asTrained().next?.[0][0];
+    if (alone()) return `Not computed anew. As trained, ${says}:`;
     const changed = removed() || mistaken() || (state.way === "whole" && state.stop !== AS_TRAINED);
+    if (p < UNSURE) {
+      const who = changed ? "Now the model" : guess ? `You said ${escaped(guess)}. The model` : "The model";
+      return `${who} does not know: its best word, ${says}, has`;
+    }
     if (changed) return token === trained ? `Still ${says}. Now it is` : `Now the model says ${says}. It is`;
     if (!guess) return `The model says ${says}. It is`;
     return guess === token.trim() ? `You said ${escaped(guess)}. So does the model: it is` : `You said ${escaped(guess)}. The model says ${says}: it is`;
@@ -459,7 +485,8 @@
     const sure = nexts.map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
     if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
     const whole = state.way === "whole", x = (i) => 20 + i * 44, y = (p) => 150 - 130 * p, at = sure[state.stop];
-    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is`;
+    $("chart").classList.toggle("pale", !whole);
+    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", which this head alone does not tell"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     const names = many(STOPS.length).filter((i) => i % 2 === 0).map((i) => `<text x="${x(i)}" y="174" text-anchor="middle"${i === state.stop ? ' class="now"' : ""}>${STOPS[i]}</text>`);
@@ -467,13 +494,16 @@
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
     const put = `x="${Math.min([450, 434][Math.abs(side)], Math.max(34, x(state.stop) - 2 * side))}" text-anchor="${["end", "middle", "start"][side + 1]}"`;
     const label = whole && at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 14)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
-    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text>${whole && state.stop + 1 === STOPS.length ? "" : '<text x="476" y="144" text-anchor="end">0</text>'}<path class="l" d="M${known.map((i) => `${x(i)} ${y(sure[i])}`).join("L")}"/>${dots.join("")}${names.join("")}${label}`;
+    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text>${whole && state.stop + 1 === STOPS.length ? "" : '<text x="476" y="144" text-anchor="end">0</text>'}<path class="l" d="${known.map((i) => `${sure[i - 1] === undefined ? "M" : "L"}${x(i)} ${y(sure[i])}`).join("")}"/>${dots.join("")}${names.join("")}${label}`;
   }
 
   function update(grow) {
     const waits = asks(), { next } = said();
     $("look").classList.toggle("waiting", waits);
     $("look").classList.toggle("arrive", Boolean(grow) && !waits);
+    $("look").classList.toggle("stale", !waits && Boolean(item.reading || !got() || alone()));
+    $("look").classList.toggle("unread", Boolean(item.reading));
+    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").textContent = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : ready ? "The model reads again." : "Not read so.";
     if (waits) question();
     for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
     if (!open())
@@ -483,7 +513,9 @@
       });
     if (open() && next) {
       document.querySelector("#answer .said").innerHTML = verdict();
-      document.querySelector("#answer .sure").innerHTML = `${pct(next[0][1])} <span>sure.</span>`;
+      const p = next[0][1], lost = p < UNSURE;
+      $("answer").classList.toggle("lost", lost);
+      document.querySelector("#answer .sure").innerHTML = `${pct(p)} <span>${lost ? "" : "sure."}</span>`;
       bars(document.querySelector("#answer .bars"), next, ready);
       $("goes-on").innerHTML = goesOn();
       bars($("trained-words"), asTrained().next);
@@ -496,7 +528,7 @@
     for (const button of $$("#way button")) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $$("#mistakes button:not(#mend)")) button.setAttribute("aria-pressed", button.value === state.way);
     $("mend").disabled = !mistaken();
-    $("remove").setAttribute("aria-pressed", removed());
+    $("remove").textContent = removed() ? "Put it back" : "Remove this head";
     $("remove").hidden = !item.own && !item.without;
     $("exchange").hidden = !["mary", "john"].includes(item.id);
     $("exchange").textContent = item.id === "mary" ? "Now let Mary give the drink" : "Let John give it again";
@@ -505,7 +537,7 @@
     $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
     $("d_k-value").textContent = d_k;
     $("d_k-root").textContent = d_k === TRAINED ? "√64 = 8" : `√${d_k} = ${by}, not 8`;
-    if (item.id) $("ours").value = item.id;
+    $("ours").value = item.id ?? "";
     marked();
     tell(grow);
     chart();
@@ -578,9 +610,11 @@
     state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "head" };
     if (restored) Object.assign(state, restored());
     settle();
-    turn(mistaken() ? 2 : state.way === "whole" || state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0);
+    turn(back?.scene ?? (mistaken() ? 2 : state.way === "whole" || state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0));
     layout();
     update(grow);
+    if (back) scrollTo(0, back.y);
+    back = null;
   }
 
   let asking = 0; // counts the sentences asked for: one that comes late replaces none asked for later
@@ -614,7 +648,21 @@
   let wanted = null; // what a link asks of a sentence that is not read
 
   const says = (text) => ($("said").textContent = text);
-  const hint = $("said").textContent, bugs = $("break-says").textContent;
+  const limit = "At most 32 tokens, about 24 words.";
+  const hint = `${limit} ${upright.matches ? "The model takes 0.7 GB of memory: a phone may close this tab." : "SmolLM2: 135 million numbers, made for small machines."}`;
+
+  function readLine() {
+    // what is said beside the field once a sentence is read: the answer may be out of sight
+    const next = said().next?.[0];
+    return item.own && next ? `Read. It says ${drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Its next words can be pressed: they go on." : ""}` : hint;
+  }
+
+  function typing() {
+    // what is said while somebody types
+    const count = $("typed").value.match(/\S+/g)?.length ?? 0, starts = item.words.slice(0, 3).join("").trim();
+    const long = count > 24 ? ` ${count} words may be too many: ${limit.toLowerCase()}` : "";
+    return marked() ? `Not read yet: the picture still shows “${starts} …”.${long}` : readLine();
+  }
 
   function marked() {
     // whether the field holds another sentence than the picture
@@ -650,6 +698,7 @@
     // show a sentence of one's own: its words turn dark as they are read
     asking++;
     if (!item.reading) before = item;
+    says(ready || owns[text] ? "Reading." : $("said").textContent);
     item = owns[text] ??= { own: true, text, words: text.match(/\s*\S+/g), read: {}, reading: true, count: 0, start: [1, 1, null] };
     begin(true, item.reading ? undefined : restoring());
   }
@@ -704,9 +753,12 @@
     if (maps && mine.reading) {
       mine.reading = false;
       if (mine !== item) return;
-      says("");
       mine.start = standingOut();
-      return begin(true, restoring());
+      begin(true, restoring());
+      says(readLine());
+      const { top, bottom } = $("answer").getBoundingClientRect();
+      if (top < 0 || bottom > innerHeight) $("answer").scrollIntoView({ block: "start", behavior: still.matches ? "auto" : "smooth" });
+      return;
     }
     if (mine !== item) return;
     if (count && mine.reading) {
@@ -715,20 +767,21 @@
       else update();
     } else if (count && !got()) says(`Reading again: ${count} of ${words.length}.`);
     else {
-      if (got()) says("");
+      if (got() && !marked()) says(readLine());
       update();
     }
   }
 
   function progressed(told) {
-    const [, mb, all] = told.match(/^(\d+) of (\d+) MB/) ?? [];
+    const [, mb, all] = (told.match(/^(\d+) of (\d+) MB/) ?? []).map(Number);
     const steps = { "Loading P": 0.02, "Loading 9": 0.12, Unpacking: 0.85, "Storing i": 0.9, "Reading t": 0.93 };
     const share = mb ? 0.12 + (0.73 * mb) / all : steps[told.slice(0, 9)];
     if (share) $("bar").value = share;
     loading.since ??= mb && { time: performance.now(), mb };
     const { since } = loading, rate = since && (mb - since.mb) / (performance.now() - since.time);
     // Nobody knows here how fast this machine unpacks and reads: only of what is loaded it is said.
-    says(told + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000)} s more to load; unpacking and reading take up to a minute.` : ""));
+    const far = mb ? `${MB.python + mb} of ${MB.python + all} MB loaded.` : told === "Loading Python." ? "Loading Python, then the model." : told;
+    says(far + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000)} s more to load; unpacking and reading take up to a minute.` : ""));
   }
 
   function become(now) {
@@ -748,11 +801,6 @@
       become("idle");
       return says("Cancelled. Nothing is kept.");
     }
-    if (upright.matches && now !== "warned") {
-      $("own").dataset.state = "warned";
-      $("press").textContent = "Load it anyway";
-      return says("It takes 0.7 GB of memory: a phone may close this tab.");
-    }
     become("loading");
     const whole = (path) => new URL(path, location).href;
     worker = new Worker("write/worker.js", { type: "module" });
@@ -762,6 +810,7 @@
   }
 
   if (writes) {
+    says(hint);
     become("idle");
     $("press").addEventListener("click", press);
     // Enter reads, but loads nothing: it leads to the button that does, and held down it does not press it.
@@ -774,8 +823,13 @@
     });
     $("press").addEventListener("keydown", (event) => event.repeat && event.preventDefault());
     $("typed").addEventListener("input", () => {
-      const told = marked() ? "Not read yet: the picture shows another sentence." : hint;
+      const told = typing();
       if (!loading && $("said").textContent !== told) says(told);
+    });
+    $("typed").addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (!event.repeat) $("own").requestSubmit();
     });
     document.querySelector("#answer .bars").addEventListener("click", ({ target: { dataset } }) => {
       if (!dataset.next) return;
@@ -804,13 +858,20 @@
     });
   });
   $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
+  let held = AS_TRAINED; // a swipe across the slider scrolls, and moves nothing
+  $("d_k").addEventListener("pointerdown", () => (held = state.stop));
+  $("d_k").addEventListener("pointercancel", () => choose({ stop: held }));
   for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
   $("strongest").addEventListener("click", () => keep(strongest));
   $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
-  $("exchange").addEventListener("click", () => show(item.id === "mary" ? "john" : "mary", undefined, true));
+  $("exchange").addEventListener("click", () => {
+    const other = item.id === "mary" ? "john" : "mary";
+    guesses[other] ??= ""; // one question was enough: the answer is seen beside the button
+    show(other, undefined, true);
+  });
   $("ours").addEventListener("change", ({ target }) => {
-    if (!loading) says(hint); // what was said of the sentence before
+    if (!loading && writes) says(hint); // what was said of the sentence before
     show(target.value, undefined, true);
   });
   for (const id of ["head-says", "slider-says", "break-says"]) {
@@ -834,7 +895,7 @@
     }
   });
 
-  addEventListener("beforeprint", () => !asks() && svg.setAttribute("viewBox", `0 0 ${svg.clientWidth} ${svg.clientHeight}`));
+  addEventListener("beforeprint", () => !asks() && !place.tall && svg.setAttribute("viewBox", `0 0 ${svg.clientWidth} ${svg.clientHeight}`));
   addEventListener("afterprint", () => again());
   let width = innerWidth; // a phone changes its height as one scrolls
   const again = () => {
@@ -863,6 +924,7 @@
     if (text && (writes || owns[text]?.reading === false)) {
       wanted = asked;
       $("typed").value = text;
+      if (owns[text]?.reading === false) return read(text), says(readLine());
       says(`This link holds a sentence of somebody's own. ${ready ? "The model reads it." : "Load the model: it reads it here, in this tab."}`);
       return read(text);
     }
@@ -870,7 +932,22 @@
     await show(known?.id ?? catalogue[0].id);
     if (text) says("This link holds a sentence of its own, and this site has no model to read it.");
   }
-  addEventListener("hashchange", () => location.hash !== link() && start());
+  addEventListener("hashchange", () => /^#[st]=/.test(location.hash) && location.hash !== link() && start());
+  // A way down the page is no other state: the address stays, and so does what Back comes back to.
+  for (const way of $$('a[href="#course"], a[href="#guess"]'))
+    way.addEventListener("click", (event) => {
+      const to = $(way.hash.slice(1));
+      if (!to.offsetParent || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      to.scrollIntoView();
+      to.focus({ preventScroll: true });
+    });
+  addEventListener("pagehide", () => {
+    const own = item.own && !item.reading ? { ...item, read: { [`head:${TRAINED}`]: asTrained() } } : undefined;
+    history.replaceState({ guesses, scene, y: scrollY, own }, "");
+  });
+  if (back) history.scrollRestoration = "manual";
+  if (back?.own) owns[back.own.text] = back.own;
   Object.assign(guesses, history.state?.guesses);
   start();
   for (const weight of ["400", "600"]) document.fonts.load(`${weight} 25px "attnlib Serif"`).then(again); // words are as wide as in their own font

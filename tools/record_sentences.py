@@ -28,7 +28,7 @@ SHORTEST, LONGEST = 0.5, 256.0  # of the scale of a row
 STOPS = [2**i for i in range(11)]
 
 # `line`: what to look for. {25.5.13.1} is the weight of layer 25, head 5 from word 13 on word 1, a link that shows it;
-# {4|bank} a word to click. {without 24.1} is what the model
+# {4|bank} a word to choose. {without 24.1} is what the model
 # then gives its word. `start`: layer, head, and the word whose weight colours the grid. `ask`, `guess`: what the
 # page asks before it shows anything, and two answers.
 WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"]}
@@ -37,9 +37,9 @@ SENTENCES = [
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "How does *to* know? One of the model's 270 heads looked back and found *Mary*: {24.1.13.1} of its "
-        "attention went there. Without that head the model is only {without 24.1} sure.",
-        "lead": "This one has to say who gets the drink.",
+        "line": "Layer 24, head 4 takes most from the giver, the second *John*: {24.4.13.9}. No head does it alone: "
+        "the removal that costs most, of layer 2, head 6, leaves {without 2.6}.",
+        "lead": "This sentence stops before its last word.",
         "start": [24, 1, 1],
         **WHO,
     },
@@ -47,8 +47,8 @@ SENTENCES = [
         "id": "john",
         "name": "The giver exchanged",
         "text": "When Mary and John went to the store, Mary gave a drink to",
-        "line": "One word is exchanged, and the head that looked at *Mary* now looks at *John*, {24.1.13.3}. The one "
-        "that looked at the giver still does: {24.4.13.9}.",
+        "line": "One name is exchanged, and layer 24, head 1 now takes most from *John*: {24.1.13.3}. Layer 24, head 4 "
+        "still takes most from the giver, who is now the second *Mary*: {24.4.13.9}.",
         "start": [24, 1, 3],
         **WHO,
     },
@@ -76,7 +76,7 @@ SENTENCES = [
         "id": "bank",
         "name": "Bank and river",
         "text": "She sat on the bank of the river and put her money into the",
-        "line": "Before the blank, one head looks at *money*, {13.5.13.11}, one at *bank*, {18.6.13.4}. Click "
+        "line": "Before the blank, one head looks at *money*, {13.5.13.11}, one at *bank*, {18.6.13.4}. Choose "
         "{4|bank}: it cannot look at *river*, which comes later.",
         "start": [13, 5, 11],
         "ask": "Where does her money go?",

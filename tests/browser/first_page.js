@@ -17,6 +17,13 @@ window.first = {
   ours: () => document.querySelector("#ours").value,
   bar: () => document.querySelector("#bar").value,
   guess: () => all("#guess button")[0].click(),
+  curves: [], // the path of the curve, and where its dots are, each time that it is drawn
+  watchCurve: () => {
+      const chart = document.querySelector("#chart");
+      const note = () => first.curves.push([chart.querySelector(".l")?.getAttribute("d") ?? "", [...chart.querySelectorAll("circle")].map((dot) => Number(dot.getAttribute("cx")))]);
+      note();
+      new MutationObserver(note).observe(chart, { childList: true });
+  },
   path: (i) => all("#stage path.band")[i].getAttribute("d"),
   // The sizes of all text that is seen, as it is seen, without subscripts, each with a word.
   sizes: () =>

@@ -94,7 +94,7 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     page.get_by_role("tab").nth(3).click()
     page.locator("#typed").fill(OWN)
     page.get_by_role("button", name="Load the model, 110 MB").click()
-    page.locator("#said", has_text=" of 93 MB").wait_for(timeout=120_000)
+    page.locator("#said", has_text=" of 110 MB").wait_for(timeout=120_000)
     page.get_by_role("button", name="Cancel").click()
     page.wait_for_timeout(1000)  # what was asked for last may still come
     loaded.clear()

@@ -39,7 +39,7 @@ def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer
     names, narrow = page.locator("#stage .name"), width < 700
     at = [float(names.nth(i).get_attribute("y" if narrow else "x")) - 6 * narrow for i in range(14)]
     base = float(names.first.get_attribute("x")) + 8 if narrow else float(names.first.get_attribute("y")) - 33
-    deep = page.locator("#stage").bounding_box()["width"] - 132 if narrow else base - 8
+    deep = float(page.locator("#stage").get_attribute("viewBox").split()[2]) - 146 if narrow else base - 8
     monkeypatch.setattr(drawing, "EDGE" if narrow else "FOOT", base)
     monkeypatch.setattr(drawing, "DEEP", (deep, deep))
     monkeypatch.setattr(drawing, "BAND", (38, 24))  # the page is larger than a view
