@@ -146,8 +146,9 @@ class _Picture:
         for family in sorted(self.families, key=svg.width, reverse=True):
             wide = svg.width(family)
             own = np.array([at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == family])
-            spots = np.mgrid[LEFT + 5 : round(self.page.wide - wide) : 6, TOP : self.bottom - 5 : 6].reshape(2, -1).T
-            boxes = np.hstack([spots - [0, 12], [*spots, wide, 4]])[:, None]  # left, top, right and bottom
+            right = max(round(self.page.wide - wide), LEFT + 5)
+            spots = np.mgrid[LEFT + 5 : right : 6, TOP : self.bottom - 5 : 6].reshape(2, -1).T
+            boxes = np.hstack([spots - (0, 12), np.add(spots, (wide, 4))])[:, None]  # left, top, right and bottom
             meet = (boxes[..., :2] < taken[:, 2:]).all(-1) & (taken[:, :2] < boxes[..., 2:]).all(-1)
             free = boxes[~meet.any(-1)]  # (places, 1, 4)
             beside = np.maximum(np.maximum(free[..., 0] - own[:, 0], own[:, 0] - free[..., 2]), 0)
