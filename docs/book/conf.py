@@ -25,7 +25,7 @@ autodoc_typehints = "none"  # the docstrings say types and shapes
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
-html_favicon = html_logo = "icon.svg"
+html_favicon = "icon.svg"
 toc_object_entries_show_parents = "hide"  # a name stays whole in the contents
 html_copy_source = html_show_sphinx = False
 html_math_renderer = "mathml"
