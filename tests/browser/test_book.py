@@ -86,7 +86,7 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     described = [picture.get("alt") or picture["aria-label"] for picture in page.select("img, .attnlib-figure")]
     assert described == said and all(len(alt) > 20 for alt in said)
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
-    for sign in page.select("math:not([display])"):  # what follows a formula stays on its line
+    for sign in page.select("math:not([display=block])"):  # what follows a formula stays on its line
         after = sign.next_sibling if isinstance(sign.next_sibling, str) else ""
         assert sign.parent.get("class") == ["glue"] or not re.match("[.,:;?!)]", after), after
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
