@@ -63,12 +63,13 @@ def page(notebook, lab, model):
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
     run = f"{lab}?path={notebook.built.name}" if lab and notebook.browser else None
     built.cells = [*around(join_folded(asked.answer_by_clicks(shown, run))), licence_cell()]
-    title, text = built.cells[0].source.split("\n", 1)
+    title, text = built.cells[0].source.replace("**Question.** ", "", 1).split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, run, lab, model)}{text}"
     for cell in built.cells:
         if cell.cell_type == "markdown":
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
         else:
+            cell.source = cell.source.replace("\n\n\n", "\n\n")
             fold(cell)
     revive(built.cells)
     return built
