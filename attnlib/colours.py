@@ -62,7 +62,7 @@ def _shape(name):
     return token(name).upper()
 
 
-# One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
+# One colour each for queries, keys and values; the word always stands beside it. Families of a chart may borrow them.
 QUERY, KEY, VALUE = _shape("query"), _shape("key"), _shape("value")
 NEXT = _shape("next")  # the next word
 NOT_FINITE = _shape("not-finite")

@@ -319,7 +319,7 @@ def test_the_return_says_what_its_view_shows():
 @pytest.mark.parametrize("home", [None, "https://octocat.github.io/attnlib/"])
 def test_the_last_slide_says_where_to_go(home):
     *_, last = lecture.slides("45", home)[1]
-    homework = "Then notebooks 00 to 02, exercise 1.1."
+    homework = "Then notebook 00, 01 up to Step 6, 02 up to Four lines, exercise 1.1."
     assert homework in last.html and f"{find_notebook('it_speaks').number} · it speaks" in last.html
     assert ("://octocat.github.io/attnlib/" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from itertools import zip_longest
 from multiprocessing.util import spawnv_passfds
 from pathlib import Path
@@ -473,6 +474,11 @@ def test_a_list_of_the_class_says_whose_a_file_is(tmp_path):
     (tmp_path / "class.csv").write_text("Émile Zola;4711\n\nAnna Lo\tanna.lo@x.org\nAnna Loft\n", "utf-8-sig")
     students = collected.read_students(tmp_path / "class.csv")
     assert students == [["Émile Zola", "4711"], ["Anna Lo", "anna.lo@x.org"], ["Anna Loft"]]
+    alike = [["Jones, Jan", "2010"], ["Jones, Jan", "2011"], ["Li Po", "77"]]
+    found = collected.owners(
+        [Path("jonesjan_2011_8_02.ipynb"), Path("jonesjan_3_9_02.ipynb")], ["02"] * 2, students=alike
+    )
+    assert [owner.key for owner in found] == [("list", 1), ("jonesjan 3",)]  # a number decides, a name of two does not
     told = {
         "zolaemile_9_8_02.ipynb": "Émile Zola",
         "hw/4711.ipynb": "Émile Zola",
@@ -512,7 +518,7 @@ def test_a_class_of_fifteen_with_nineteen_files_is_fifteen_rows(platform):
     assert {name: one for name, one in found.items() if name in OF_TWELVE} == OF_TWELVE and len(found) == 15
     troubles = {name: row["could not tell"] for name, row in zip(whose, rows, strict=True) if row["could not tell"]}
     assert sorted(troubles) == ["eda", "mia", "noa", "ole"]
-    assert all(troubles[name].startswith("a file: ") for name in made_up_class.UNREADABLE)
+    assert all(troubles[who].startswith(f"a file of {N['vectorized']}: ") for who in made_up_class.UNREADABLE)
     late = {who: row["late"] for who, row in zip(whose, rows, strict=True) if row["late"]}
     assert late == ({"fay": N["vectorized"]} if name == "on_canvas" else dict.fromkeys(whose, "not known"))
     words = "12 students, 14 notebooks handed in" + ", 1 late" * (name == "on_canvas")
@@ -522,7 +528,7 @@ def test_a_class_of_fifteen_with_nineteen_files_is_fifteen_rows(platform):
 
 
 def test_a_zip_is_sorted_for_nbgrader(platform, tmp_path):
-    _, zipped, _ = platform
+    name, zipped, _ = platform
     command = [sys.executable, "-m", "tools.report", zipped, "--sort", tmp_path]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     found = {path.relative_to(tmp_path / "submitted") for path in tmp_path.rglob("*.ipynb")}
@@ -531,8 +537,45 @@ def test_a_zip_is_sorted_for_nbgrader(platform, tmp_path):
         find_notebook("vectorized").name: 17,
         find_notebook("by_hand").name: 2,
     }
+    assert done.stdout.count("late, which nbgrader does not hear") == (name == "on_canvas")
     again = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     assert again.returncode == 1 and "move what was sorted before" in again.stderr
+
+
+def test_namesakes_are_sorted_under_the_numbers_of_their_platform(tmp_path):
+    folder = tmp_path / "handed in"
+    folder.mkdir()
+    for number in (15, 31):
+        (folder / f"jonesjan_{number}_{number}_{find_notebook('vectorized').name}.ipynb").write_text(f"broken {number}")
+    found = submissions.found_in(folder, NOTEBOOKS)
+    assert collected.sort_into(tmp_path / "course", found, NOTEBOOKS) == []
+    folders = {path.name for path in (tmp_path / "course" / "submitted").iterdir()}
+    assert folders == {"jonesjan-15", "jonesjan-31"}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("print('Bo Berg')", True),
+        ("bo_berg = 1", True),
+        ("x = 'berg'", True),
+        ("s = 'bergbo'", True),
+        ("f(x=boberg)", True),
+        ("y = x.max(axis=-1) + max(z)", False),
+        ("bob = 'ice bergs'", False),
+    ],
+)
+def test_a_cell_that_holds_a_name_is_seen(code, told):
+    words = collected.words_of_names(["Bo Berg", "bergbo", "Max", "1234"])
+    assert collected.holds_a_name(code, words) == told and "1234" not in words
+
+
+def test_a_cell_with_a_name_is_not_shown_to_all(twelve):
+    (id, n, row), *_ = twelve.first()
+    named = {**row, "cell": "print('Bo Berg')"}  # the shortest
+    made = report.Report(twelve.notebooks, twelve.submissions, [named, *twelve.judged], frozenset({"berg"}))
+    assert (id, n, row) in made.first() and named not in [one for _, _, one in made.first(most=100)]
+    assert named in [one for _, _, one in replace(made, names=frozenset()).first(most=100)]
 
 
 def test_an_earlier_edition_may_give_an_option_another_letter():

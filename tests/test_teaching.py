@@ -166,6 +166,13 @@ def test_no_letter_is_right_much_more_often_than_another():
     assert all(0.25 <= letters[letter] / len(PREDICTIONS) <= 0.45 for letter in "abc"), letters
 
 
+def test_no_notebook_is_won_by_one_letter(notebook):
+    letters = Counter(PREDICTIONS[name].right for name in notebook.questions)
+    n = sum(letters.values())
+    assert all(letters[letter] <= -(-n // 3) for letter in letters), letters
+    assert n < 6 or all(0.25 <= letters[letter] / n <= 0.45 for letter in "abc"), letters
+
+
 def test_the_answers_from_memory_are_listed(number):
     if recall := RECALLS.get(f"before_{SOURCES[number].stem[3:]}"):
         answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))

@@ -33,10 +33,7 @@ PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook i
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
 DECKS = '<p class="attnlib-run"><a href="../teach/index.html">Decks</a>: open them here, or save them.</p>\n'
-FIRST_START = "The first start loads about 40 MB."
-SAVED = (
-    "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
-)
+SAVED = "Saved results: sliders move, a click answers a question."
 
 
 def inward(text, file):
@@ -63,12 +60,13 @@ def page(notebook, lab, model):
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
     run = f"{lab}?path={notebook.built.name}" if lab and notebook.browser else None
     built.cells = [*around(join_folded(asked.answer_by_clicks(shown, run))), licence_cell()]
-    title, text = built.cells[0].source.split("\n", 1)
+    title, text = built.cells[0].source.replace("**Question.** ", "", 1).split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, run, lab, model)}{text}"
     for cell in built.cells:
         if cell.cell_type == "markdown":
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
         else:
+            cell.source = cell.source.replace("\n\n\n", "\n\n")
             fold(cell)
     revive(built.cells)
     return built
@@ -112,7 +110,7 @@ def ways_to_run(notebook, run, lab, model):
     """Return the line under a title that says what a page cannot do, and where this notebook runs."""
     ways = [SAVED]
     if run:
-        ways.append(f'<a href="{run}">Run this notebook in your browser</a>. {FIRST_START}')
+        ways.append(f'<a href="{run}">Run it in your browser</a> (at first about 40 MB), or go')
     if lab:
         first = "The model reads on the first page" if model and notebook.slug == "it_speaks" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')

@@ -192,7 +192,7 @@ function gather(body, picture) {
 // A table that is as wide as it can be has its rows further apart, where there is room below.
 function spread(body, picture) {
   const table = picture.querySelector(":scope > table");
-  for (let air = AIRY; table && air >= 0; air -= 1) {
+  for (let air = AIRY; table && air >= 0; air -= 4) {
     table.style.setProperty("--air", `${air}px`);
     if (whole(body, picture)) return;
   }

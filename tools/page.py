@@ -120,15 +120,16 @@ def highlight_code(code, hangs=True):
     """Return the HTML of Python code; of a line that a phone breaks, what goes on stands below its own beginning."""
     page = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), HtmlFormatter(cssclass="code"))
     lines = PLAIN.sub(r"\1", page).splitlines(True)
-    return "".join(map(_hanging, lines) if hangs else lines)
+    return "".join(map(hanging, lines) if hangs else lines)
 
 
-def _hanging(line):
+def hanging(line):
+    """Return a line of highlighted code; one that a phone breaks says how deep it begins."""
     begin, code, end = re.match(r"(<div .*?<pre>(?:<span></span>)?)?(.*?)(</pre>.*)?$", line, re.DOTALL).groups("")
     words = html.unescape(re.sub("<.*?>", "", code))
     if len(words) <= SHORT:
         return line
-    return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{breakable(code)}</span>{end}"
+    return f"{begin}<span style=--in:{len(words) - len(words.lstrip())}>{breakable(code)}\n</span>{end}"
 
 
 def breakable(code):

@@ -1,7 +1,6 @@
 """The view of what a byte buys: the loss of each way to keep less against its bytes, and what the model then writes."""
 
 import html
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ MOST, FAMILIES = 32, 10  # points: for more a slider has no stops on a page; mar
 LEFT, TOP = 54, 34  # of the axes, in pixels: the ring keeps clear of the words around them
 BEND = 0.04  # nats above the lowest loss: to there its axis is even, from there on logarithmic
 ACROSS, DOWN = Page(588, 13, 0, 3), Page(328, 13, 0, 5)
-HIGH = {ACROSS: 290, DOWN: 400}
+HIGH = {ACROSS: 264, DOWN: 400}
 INKS = [svg.paint(name) for name in ("ink", "query-text", "key-text", "value-text", "next-text")]  # of families
 TOLD = {"family": "text", "name": "text", "bytes": "number", "loss": "number", "text": "text"}  # who checks a part
 JUDGES = {"loss": "next word", "again": "found again"}
@@ -143,18 +142,21 @@ class _Picture:
 
     def _names(self):
         """Return {family: (distance, box of its name, the point it is near)}, clear of rings and other names."""
-        taken, found = [(x - 13, y - 13, x + 13, y + 13) for x, y in self.at], {}
+        taken, found = np.array([(x - 13, y - 13, x + 13, y + 13) for x, y in self.at]), {}
         for family in sorted(self.families, key=svg.width, reverse=True):
             wide = svg.width(family)
-            own = [at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == family]
-            spots = itertools.product(range(LEFT + 5, round(self.page.wide - wide), 6), range(TOP, self.bottom - 5, 6))
-            boxes = [(x, y - 12, x + wide, y + 4) for x, y in spots]
-            free = [box for box in boxes if not any(_meet(box, other) for other in taken)]
-            pairs = itertools.product(free, own)
-            near = ((np.hypot(max(box[0] - x, x - box[2], 0), box[1] + 8 - y), box, (x, y)) for box, (x, y) in pairs)
-            if nearest := min(near, default=None):
-                taken.append(nearest[1])
-                found[family] = nearest
+            own = np.array([at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == family])
+            right = max(round(self.page.wide - wide), LEFT + 5)
+            spots = np.mgrid[LEFT + 5 : right : 6, TOP : self.bottom - 5 : 6].reshape(2, -1).T
+            boxes = np.hstack([spots - (0, 12), np.add(spots, (wide, 4))])[:, None]  # left, top, right and bottom
+            meet = (boxes[..., :2] < taken[:, 2:]).all(-1) & (taken[:, :2] < boxes[..., 2:]).all(-1)
+            free = boxes[~meet.any(-1)]  # (places, 1, 4)
+            beside = np.maximum(np.maximum(free[..., 0] - own[:, 0], own[:, 0] - free[..., 2]), 0)
+            far = np.hypot(beside, free[..., 1] + 8 - own[:, 1])  # (places, points)
+            if far.size:
+                place, point = np.unravel_index(far.argmin(), far.shape)
+                found[family] = far[place, point], free[place, 0].tolist(), own[point]
+                taken = np.vstack([taken, free[place]])
         return found
 
     def _polyline(self, which, how):
@@ -171,7 +173,7 @@ class _Picture:
             if family in self.names:
                 far, (left, high, right, _), (a, b) = self.names[family]
                 if far > 24:
-                    leads = f"M{min(max(a, left), right):.0f} {high + 8}L{a} {b}"
+                    leads = f"M{min(max(a, left), right):.0f} {high + 8:g}L{a} {b}"
                     parts.append(f'<path d="{leads}" stroke="{ink}" stroke-dasharray="2 2"/>')
                 name = svg.text(left, high + 12, family, bold=chosen)
                 parts.append(name.replace(">", f' {HALO} style="fill:{ink}">', 1))
@@ -205,7 +207,3 @@ def _apart(values, place, least):
     for value in values:
         kept += [value] * all(abs(place(value) - place(other)) >= least for other in kept)
     return kept
-
-
-def _meet(box, other):
-    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]

@@ -4,9 +4,9 @@ import re
 from html import escape
 
 from docutils.nodes import SkipNode, paragraph
-from latex2mathml.converter import convert
 
 from tools.links import address
+from tools.page import formula, glue, hanging
 
 project = html_title = "attnlib"
 LONG_TITLE = "how attention works, number by number"
@@ -26,17 +26,20 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
 html_favicon = "icon.svg"
+toc_object_entries_show_parents = "hide"  # a name stays whole in the contents
 html_copy_source = html_show_sphinx = False
 html_math_renderer = "mathml"
 
+CODE = re.compile(r'(<div class="cell_input.*?<pre>(?:<span></span>)?)(.*?)(?=</pre>)', re.DOTALL)
+
 
 def inline_math(translator, node):
-    translator.body.append(convert(node.astext()))
+    translator.body.append(formula(node.astext()))
     raise SkipNode
 
 
 def block_math(translator, node):
-    translator.body.append(f'<div class="attnlib-formula">{convert(node.astext(), display="block")}</div>')
+    translator.body.append(f'<div class="attnlib-formula">{formula(node.astext(), "block")}</div>')
     raise SkipNode
 
 
@@ -47,7 +50,8 @@ def name_levels(app, pagename, templatename, context, doctree):
     """
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part, "").replace(' aria-label="Toggle hidden content"', "")
-        context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
+        text = CODE.sub(lambda code: code[1] + "".join(map(hanging, code[2].splitlines(True))), text)
+        context[part] = glue(text.replace('role="heading">', 'role="heading" aria-level="2">'))
 
 
 def describe(app, pagename, templatename, context, doctree):

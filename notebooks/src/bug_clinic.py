@@ -318,8 +318,8 @@ examine(patient_B=patient_B)
 #
 # **Predict.** You set $W_Q$, $W_K$ and $W_V$ to NaN. What is the output?
 #
-# - **a** the same as before
-# - **b** NaN everywhere
+# - **a** NaN everywhere
+# - **b** the same as before
 # - **c** NaN in some features
 
 # %%
@@ -423,8 +423,8 @@ examine(patient_D=patient_D)
 # %% [markdown] tags=["predict"]
 # **Predict.** What makes it pale?
 #
-# - **a** its scores are divided by too much
-# - **b** its softmax runs over the queries
+# - **a** its softmax runs over the queries
+# - **b** its scores are divided by too much
 # - **c** its mask lets too many keys in
 
 # %%

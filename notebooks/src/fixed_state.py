@@ -289,9 +289,9 @@ view
 # trained with a softmax, and the softmax does not see what they share. Write 32 values under them. By the sum rule, 32 random
 # keys find all. **Predict.** How many values do these find?
 #
-# - **a** nearly all: 32 pairs fit
+# - **a** about one in ten
 # - **b** about half
-# - **c** about one in ten
+# - **c** nearly all: 32 pairs fit
 
 # %%
 guess_shared = None  # "a", "b" or "c"

@@ -307,9 +307,9 @@ print(f"values: {part['values']:.2f}")
 # %% [markdown] tags=["predict"]
 # **Predict.** From every key, in all heads, this mean is taken away, and it is kept nowhere. What happens to the loss?
 #
-# - **a** it rises much: most of each key is gone
+# - **a** it stays the same
 # - **b** it rises a little
-# - **c** it stays the same
+# - **c** it rises much: most of each key is gone
 
 # %%
 guess_shared = None  # "a", "b" or "c"

@@ -95,8 +95,8 @@ ax = plot.attention_heatmap(shown.weights, **labels, places=None, ax=ax)
 # **Predict.** Now there is no next line. The head gets *the farmer sees the* and must write on: its newest token names the next
 # word, that word is added to the text, and so on. What does it write?
 #
-# - **a** the text continues, without an error
-# - **b** it says one word over and over
+# - **a** it says one word over and over
+# - **b** the text continues, without an error
 # - **c** it stops with an error
 
 # %%

@@ -148,8 +148,8 @@ two_heads
 #
 # **Predict.** Somebody saves a step and reshapes $(4, 6)$ to $(2, 4, 3)$ at once. What is in head 1?
 #
-# - **a** all features of *Anna* and *saw*, and nothing of *Ben* and *she*
-# - **b** features 0, 1, 2 of every word
+# - **a** features 0, 1, 2 of every word
+# - **b** all features of *Anna* and *saw*, and nothing of *Ben* and *she*
 # - **c** nothing: it raises an error
 
 # %%

@@ -191,9 +191,9 @@ print(f"temperature 2: grammatical {writer.share_grammatical(some):.2f}")
 #
 # **Predict.** Which keys of the old words change in layer 2, because *sees* has come?
 #
-# - **a** all: they stand in another sentence now
+# - **a** none
 # - **b** mostly that of *dog*, whose verb it is
-# - **c** none
+# - **c** all: they stand in another sentence now
 
 # %%
 guess_kept = None  # "a", "b" or "c"

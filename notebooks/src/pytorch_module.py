@@ -124,8 +124,8 @@ print(f"largest difference to NumPy: {difference:.12f}")
 #
 # **Predict.** You copy a matrix into `linear.weight` without `.T`. What happens if it is 6 x 3, and what if it is square?
 #
-# - **a** an error both times
-# - **b** an error for 6 x 3; the square one is silently wrong
+# - **a** an error for 6 x 3; the square one is silently wrong
+# - **b** an error both times
 # - **c** nothing bad: nn.Linear turns it round
 
 # %%

@@ -359,7 +359,7 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 # %% [markdown]
 # ## 4 · Where does it start to matter?
 #
-# What share of the typical slope is left without the division? (*Typical*: the median over random queries.)
+# What share of the typical slope is left without the division? (*Typical*: the median over random queries.) Pale: all of it.
 # **Try.** Move *keys*. Do many keys need the division sooner, or later?
 
 
@@ -373,6 +373,7 @@ def typical_slope(d_k, scale, n):
 
 # %% jupyter={"source_hidden": true}
 LABELS = {d: f"d_k = {d}" for d in (3, 8, 16, 32, 64, 128)}
+DIVIDED = "".join(f"M{52 * i + 5} 0h42v130h-42z" for i in range(6))  # bars of 1
 
 
 def slope_left(n):  # with n keys: {d_k: share}
@@ -390,7 +391,8 @@ def draw_slopes(n):
     title = "share of the slope that is left"
     bars = svg.columns(left, 52, 130, words).replace("key d_k", "d_k")
     drawn = [svg.text(40, 17, title, bold=True), *map(label, range(6), words)]
-    drawn += [f'<g transform="translate(40 34)">{bars}</g>']
+    full = f'<path d="{DIVIDED}" fill="{KEY}" opacity="0.15"/>'
+    drawn += [f'<g transform="translate(40 34)">{full}{bars}</g>']
     told = "; ".join(f"{word}: {share:.2f}" for word, share in zip(words, left))
     return svg.picture(356, 196, title, f"{n} keys. {told}", drawn), {
         "left": left[None]

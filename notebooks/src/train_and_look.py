@@ -212,9 +212,9 @@ for with_positions, model in reversers.items():
 # the middle. **Predict.** Which explanation is right?
 #
 # - **a** chance: another seed would show another pattern, with nine tokens as with ten
-# - **b** with ten tokens no position has to name its own token; with nine, the middle one has to, so there the diagonal is
+# - **b** a position knows its own token already and looks for something new, with nine tokens as with ten
+# - **c** with ten tokens no position has to name its own token; with nine, the middle one has to, so there the diagonal is
 #   hardly paler
-# - **c** a position knows its own token already and looks for something new, with nine tokens as with ten
 
 # %%
 guess_diagonal = None  # "a", "b" or "c"
@@ -439,8 +439,8 @@ def trained(layers, num_heads=1, d=D, n=WORD, steps=600, seed=0, lr=3e-3, **opti
 # twelve heads, each as wide as the one here, were trained beforehand. **Predict.** Which models with a single layer come near?
 #
 # - **a** none, however many heads they have
-# - **b** those with about as many heads as there are places
-# - **c** the one with two heads, as the two layers have
+# - **b** the one with two heads, as the two layers have
+# - **c** those with about as many heads as there are places
 
 # %%
 guess_one_layer = None  # "a", "b" or "c"

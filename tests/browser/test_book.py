@@ -86,6 +86,9 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     described = [picture.get("alt") or picture["aria-label"] for picture in page.select("img, .attnlib-figure")]
     assert described == said and all(len(alt) > 20 for alt in said)
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
+    for sign in page.select("math:not([display=block])"):  # what follows a formula stays on its line
+        after = sign.next_sibling if isinstance(sign.next_sibling, str) else ""
+        assert sign.parent.get("class") == ["glue"] or not re.match("[.,:;?!)]", after), after
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
     to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
     behind = page.select("details.below-input:not([open]), details.attnlib-answer:not([open]) .cell_output")

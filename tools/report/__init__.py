@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from attncourse import PREDICTIONS
 
 from ..series import NOTEBOOKS, ROOT
-from . import submissions
+from . import collected, submissions
 from .notebooks import series
 
 STATES = ("right", "wrong", "could not tell", "not tried")  # the first of these that a student's files have counts
@@ -39,6 +39,7 @@ class Report:
     notebooks: dict
     submissions: list
     judged: list
+    names: frozenset = frozenset()  # the words of the names of students: no cell that holds one is shown
 
     def states(self, number):
         """Return how many answers to an exercise are right, wrong and so on."""
@@ -67,8 +68,10 @@ class Report:
         for id, made in rows.items():
             in_exercise = Counter(row["number"] for row in made)
             here = [row for row in made if row["number"] == in_exercise.most_common(1)[0][0]]
-            shown = min(here, key=lambda row: (len(row["mistakes"]), len(row["cell"])))
-            found.append((id, len({row["student"] for row in here}), shown))
+            nameless = [row for row in here if not collected.holds_a_name(row["cell"], self.names)]
+            shown = min(nameless, key=lambda row: (len(row["mistakes"]), len(row["cell"])), default=None)
+            if shown:
+                found.append((id, len({row["student"] for row in here}), shown))
         return sorted((one for one in found if one[1] > 1), key=lambda one: -one[1])[:most]
 
     def votes(self, notebook):
@@ -123,7 +126,11 @@ def make_report(folder, jobs=1, students=()):
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
         judged = [row for rows in pool.map(lambda task: _judge_notebook(*task), tasks) for row in rows]
     judged.sort(key=lambda row: (row["number"].split(".")[0], int(row["number"].split(".")[1]), row["which"]))
-    return Report({notebook.number: notebook for notebook, _ in tasks}, handed_in, _of_students(judged, handed_in))
+    names = collected.words_of_names([word for one in students for word in one] + [one.owner for one in handed_in])
+    ours = [part for notebook in known.values() for task in notebook.tasks for part in (task.stub, task.check)]
+    names -= collected.words_of_names(ours)  # a folder may be called attention
+    shown = {notebook.number: notebook for notebook, _ in tasks}
+    return Report(shown, handed_in, _of_students(judged, handed_in), names)
 
 
 def _of_students(judged, handed_in):

@@ -26,7 +26,11 @@ try:
             found = submissions.found_in(folder, known, students)
             left = collected.sort_into(arguments.sort, found, known)
             print(f"{len(found) - len(left)} files sorted into {arguments.sort / 'submitted'}")
-            print(*(f"left over: {one.shown}: {one.trouble}" for one in left), sep="\n")
+            for one in left:
+                print(f"left over: {one.shown}: {one.trouble}")
+            for one in found:
+                if one.late:  # a timestamp.txt would need a time
+                    print(f"late, which nbgrader does not hear, because nothing says when it came: {one.shown}")
             sys.exit()
         report = make_report(folder, arguments.jobs, students)
 except (OSError, UnicodeDecodeError) as error:

@@ -4,6 +4,8 @@ Canvas calls a file ``name_[LATE_]user_handin_file`` and alone says what came la
 ``name_participant_assignsubmission_file_``; a participant has another number in each assignment.
 """
 
+import ast
+import builtins
 import re
 import shutil
 import tempfile
@@ -12,10 +14,12 @@ import unicodedata
 import zipfile
 from collections import Counter
 from contextlib import contextmanager
-from itertools import permutations
+from itertools import pairwise, permutations
 from os import utime
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from ..series import SERIES
 
 MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
 MOST_FILES = 3  # that one student hands in for a notebook; more of one name are those of many people
@@ -64,6 +68,7 @@ class Owner(NamedTuple):
     key: tuple
     name: str
     late: bool | None = None
+    number: str = ""  # that the platform gives
 
 
 def owners(paths, notebooks, of_nbgrader=False, students=()):
@@ -97,9 +102,11 @@ def owners(paths, notebooks, of_nbgrader=False, students=()):
         )
         found = [one or next(others) for one in found]
     for i, path in enumerate(paths):
-        fits = [j for j, words in enumerate(students) if _fits(words, path, found[i].name)]
+        # A number or an address decides over the name: two may be called alike.
+        numbered = [j for j, words in enumerate(students) if _has_number(words, path, found[i].name)]
+        fits = numbered or [j for j, words in enumerate(students) if _has_name(words, path, found[i].name)]
         if len(fits) == 1:
-            found[i] = Owner(("list", fits[0]), students[fits[0]][0], found[i].late)
+            found[i] = found[i]._replace(key=("list", fits[0]), name=students[fits[0]][0])
     return found
 
 
@@ -107,10 +114,11 @@ def _of_platform(path):
     """Return the Owner whom Canvas or Moodle names, by (name, number, folder of the assignment), or None."""
     for i, part in enumerate(path.parts):
         if moodle := MOODLE.match(part):
-            return Owner((moodle["name"], moodle["number"], path.parts[:i]), moodle["name"])
+            return Owner((moodle["name"], moodle["number"], path.parts[:i]), moodle["name"], None, moodle["number"])
     canvas = CANVAS.match(path.name)
     # The number in Canvas is the student's own.
-    return canvas and Owner((f"{canvas['name']} {canvas['number']}", "", ()), canvas["name"], bool(canvas["late"]))
+    name, number = canvas.group("name", "number") if canvas else ("", "")
+    return canvas and Owner((f"{name} {number}", "", ()), name, bool(canvas["late"]), number)
 
 
 def _by_name(files):
@@ -146,14 +154,49 @@ def _words(text):
     return re.findall(r"[^\W_]+", "".join(x for x in text if not unicodedata.combining(x)))
 
 
-def _fits(student, path, name):
-    """Tell whether a file is a student's: by a number in its path, by an address, or by all the words of the name."""
-    there, joined = set(_words(str(path))), "".join(_words(name))
-    numbers = {word for word in student if word.isdigit()}
+def _has_number(student, path, name):
+    """Tell whether a file is a student's by a number in its path, or by an address."""
     addresses = {"".join(_words(word.partition("@")[0])) for word in student if "@" in word}
+    return (
+        bool({word for word in student if word.isdigit()} & {*_words(str(path))}) or "".join(_words(name)) in addresses
+    )
+
+
+def _has_name(student, path, name):
+    """Tell whether a file is a student's by all the words of the name."""
+    there, joined = set(_words(str(path))), "".join(_words(name))
     words = [word for one in student if not one.isdigit() and "@" not in one for word in _words(one)][:5]
     orders = {"".join(order) for order in permutations(words)}
-    return bool(numbers & there or joined in addresses or (words and (set(words) <= there or joined in orders)))
+    return bool(words) and (set(words) <= there or joined in orders)
+
+
+def words_of_names(names):
+    """Return the words of names, of two letters or more, as a cell may hold them: alone, or all of a name as one."""
+    words = [_words(name) for name in names]
+    return frozenset(one for some in words for one in (*some, "".join(some)) if len(one) > 1 and not one.isdigit())
+
+
+def holds_a_name(code, words):
+    """Tell whether code names one of these people in a text or a name of its own; x.max is not Max."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        texts = (
+            getattr(node, "id", ""),
+            getattr(node, "arg", ""),
+            getattr(node, "name", ""),
+            getattr(node, "value", ""),
+        )
+        for text in texts:
+            if isinstance(text, str) and text not in dir(builtins):
+                some = _words(text)
+                found += [*some, *("".join(pair) for pair in pairwise(some))]
+    return not words.isdisjoint(found)
+
+
+def notebook_named(shown):
+    """Return the number of the notebook that the name of a file says, None for none."""
+    named = (one.number for one in SERIES if re.search(rf"(?<![^\W_]){one.name}|(?<![^\W_]){one.number}_", shown))
+    return next(named, None)
 
 
 def sort_into(course, found, notebooks):
@@ -169,20 +212,21 @@ def sort_into(course, found, notebooks):
     notebooks : dict
         Number -> Series.
     """
-    left, folders = [], {}
+
+    def folder_of(one):
+        return "-".join(_words(one.owner)) or f"student{one.student}"
+
+    left, alike = [], {}
     for one in found:
-        named = (
-            n
-            for n, known in notebooks.items()
-            if re.search(rf"(?<![^\W_]){known.path.stem}|(?<![^\W_]){n}_", one.shown)
-        )
-        number = one.notebook or next(named, None)
-        if number is None:
+        alike.setdefault(folder_of(one), set()).add(one.student)
+    for one in found:
+        number = one.notebook or notebook_named(one.shown)
+        if number not in notebooks:
             left.append(one)
             continue
-        name = "-".join(_words(one.owner)) or f"student{one.student}"
-        # Two students of one name get their numbers.
-        name = name if folders.setdefault(name, one.student) == one.student else f"{name}-{one.student}"
+        name = folder_of(one)
+        # Of two students of one name each gets the number that the platform gives, or the list, else the report's.
+        name = name if len(alike[name]) == 1 else f"{name}-{one.number or one.student}"
         target = course / "submitted" / name / notebooks[number].path.stem / f"{one.which}_{one.path.name}"
         if target.exists():
             raise FileExistsError(f"{target} is there. Fix: move what was sorted before out of the way.")

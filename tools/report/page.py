@@ -13,7 +13,7 @@ from attnlib import svg
 from attnlib.colours import LINE, colour_table, text_on
 
 from ..series import REPLIES
-from . import STATES
+from . import STATES, collected
 
 WIDE, HIGH = 300, 22  # pixels of a bar
 # Right is the lightest, so that a dark row is one to talk about; what says nothing of anybody has no colour.
@@ -216,11 +216,17 @@ def table(report, names=False):
         files = " | ".join(one.shown for one in mine)
         late = " ".join(sorted({one.notebook or "?" for one in mine if one.late}))
         late = "not known" if mine and all(one.late is None for one in mine) else late
-        why = " | ".join(f"{number or 'a file'}: {why}" for one, number, why in troubles if one.student == student)
+        why = " | ".join(f"{number or _file_of(one)}: {why}" for one, number, why in troubles if one.student == student)
         right = sum(cells.get((student, number), "").startswith("right") for number in numbers)
         row = [cells.get((student, column), "") for column in (*numbers, *questions)]
         writer.writerow([student, right, *row, late, why, *[files] * names])
     return file.getvalue()
+
+
+def _file_of(submission):
+    """Say of which notebook an unreadable file is, where its name tells."""
+    number = collected.notebook_named(submission.shown)
+    return f"a file of {number}" if number else "a file"
 
 
 def _result(row):

@@ -35,6 +35,8 @@ class Submission:
         When the file was written.
     owner : str
         Who handed it in, as the path or a list says; "" for nobody known.
+    number : str
+        Of who handed it in, as the platform says; "" for none.
     late : bool or None
         Whether its name says that it came late, None where names do not say it.
     listed : bool
@@ -50,6 +52,7 @@ class Submission:
     when: float = 0.0
     student: int = 0
     owner: str = ""
+    number: str = ""
     late: bool | None = None
     listed: bool = False
 
@@ -153,7 +156,12 @@ def found_in(folder, notebooks, students=()):
     for i, owner in enumerate(owners(relative, [one.notebook for one in found], root != folder, students)):
         student = numbers.setdefault(owner.key or i, len(numbers) + 1)
         found[i] = replace(
-            found[i], student=student, owner=owner.name, late=owner.late, listed=owner.key[:1] == ("list",)
+            found[i],
+            student=student,
+            owner=owner.name,
+            number=owner.number,
+            late=owner.late,
+            listed=owner.key[:1] == ("list",),
         )
     return found
 
