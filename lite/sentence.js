@@ -213,7 +213,7 @@
 
   function upwards(from, to, size, base, above) {
     // to a word in a row above: from the query's upper edge to below the word
-    const end = above + 50, middle = (base + end) / 2, k0 = to - size / 2, k1 = to + size / 2, q1 = from + size;
+    const end = above + 60, middle = (base + end) / 2, k0 = to - size / 2, k1 = to + size / 2, q1 = from + size;
     return `M${from} ${base}C${from} ${middle} ${k0} ${middle} ${k0} ${end}L${k1} ${end}C${k1} ${middle} ${q1} ${middle} ${q1} ${base}Z`;
   }
 
@@ -428,7 +428,7 @@
     const on = `It goes on: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     if (!mistaken() || loss === null || right.loss === undefined) return on;
     const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
-    return `${on} Its loss (surprise) on the sentence: ${loss.toFixed(2)}, as trained ${right.loss.toFixed(2)}.${cheats}`;
+    return `${on} Its surprise at the sentence (loss): ${loss.toFixed(2)}, as trained ${right.loss.toFixed(2)}.${cheats}`;
   }
 
   function piece(token) {
@@ -486,7 +486,7 @@
     if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
     const whole = state.way === "whole", x = (i) => 20 + i * 44, y = (p) => 150 - 130 * p, at = sure[state.stop];
     $("chart").classList.toggle("pale", !whole);
-    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", which this head alone does not tell"}`;
+    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     const names = many(STOPS.length).filter((i) => i % 2 === 0).map((i) => `<text x="${x(i)}" y="174" text-anchor="middle"${i === state.stop ? ' class="now"' : ""}>${STOPS[i]}</text>`);

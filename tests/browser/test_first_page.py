@@ -292,7 +292,7 @@ def test_it_can_be_broken_and_mended(url, new_page):
         assert page.inner_text("#break-says").endswith(f"Notebook {find_notebook(lesson).number}")
         words = page.locator("#broken-words li > :first-child").all_inner_texts()
         assert [word.strip("“”") for word in words] == [token.strip() or "␣" for token, _ in stored["next"]]
-        loss = f"Its loss (surprise) on the sentence: {stored['loss']:.2f}, as trained {item['loss']:.2f}."
+        loss = f"Its surprise at the sentence (loss): {stored['loss']:.2f}, as trained {item['loss']:.2f}."
         assert loss in page.inner_text("#goes-on")
         assert ("has seen the answers" in page.inner_text("#goes-on")) is (name == "no causal mask")
     page.get_by_role("button", name="mend it").click()
@@ -583,7 +583,7 @@ def test_an_answer_that_is_not_computed_is_grey(with_model, new_page):
     assert page.evaluate(colour) == lively  # at √64 it is the model as trained
     page.get_by_role("slider").press("Home")
     assert said(page) == "Not computed anew. As trained, Mary: 92 % sure." and page.evaluate(colour) != lively
-    assert "this head alone does not tell" in page.inner_text("#chart-says")
+    assert "is, not this head" in page.inner_text("#chart-says")
     page.get_by_role("button", name="the whole model").click()
     assert page.evaluate(colour) == lively
     load(page)
