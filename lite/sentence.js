@@ -184,7 +184,7 @@
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
     const deep = Math.max(8, tall ? width - 114 : line.lines > 1 ? pitch - 58 : bottom - 8);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
-    const sure = tall && element("text", { class: "sure", x: 0, y: low - 1 }, whole); // the answer's number, where the answer is out of sight
+    const sure = tall && element("text", { class: "sure", x: bottom, y: low }, whole); // the answer's number, where the answer is out of sight
     const label = element("text", { class: "label", x: 0, y: 14 }, svg);
     place = { us, bases, tall, sure, label, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
     drawn = null;
@@ -503,6 +503,8 @@
     $("look").classList.toggle("arrive", Boolean(grow) && !waits);
     $("look").classList.toggle("stale", !waits && Boolean(item.reading || !got() || alone()));
     $("look").classList.toggle("unread", Boolean(item.reading));
+    $("look").classList.toggle("reread", open() && !got());
+    if (!next) $("goes-on").textContent = "";
     if (item.reading || (!waits && !next)) document.querySelector("#answer .said").textContent = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : ready ? "The model reads again." : "Not read so.";
     if (waits) question();
     for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
@@ -556,6 +558,7 @@
           layout();
           update(true);
           place.words[state.query].focus({ preventScroll: true });
+          if ($("answer").getBoundingClientRect().top < 0) scrollTo(0, 0);
         });
         return button;
       }),
