@@ -143,10 +143,13 @@ class Predict:
     kept_keys: Question
     hidden_bugs: Question
     window_width: Question
+    heavier_caches: Question
+    shared_keys: Question
     shifted: Question
     beyond: Question
     no_mistake: Question
     norm_order: Question
+    whole_text: Question
     next_word_in_sight: Question
     unseen_mistake: Question
     tile_size: Question
