@@ -132,6 +132,8 @@ def mask_shape(mask: Sequence[int], scores: Sequence[int]) -> None:
         elif len(mask) == len(scores):
             at = next(i for i, (m, s) in enumerate(zip(mask, scores, strict=True)) if m not in (1, s))
             fix = f"axis {at} of the mask is {mask[at]}, that of the scores is {scores[at]}"
+        elif len(mask) == 2 and mask != (scores[0], scores[-1]):
+            fix = f"a row for each query and a column for each key, {scores[-2:]}"
         elif len(mask) > 2:
             fix = "a mask for each sequence, (batch, n_q, n_k), needs its head axis, attn_mask[:, None]"
         raise ShapeError(

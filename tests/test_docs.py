@@ -99,3 +99,11 @@ def test_without_an_address_a_source_leads_to_where_it_is_published(tmp_path):
     (tmp_path / "REFERENCES.md").write_text((ROOT / "REFERENCES.md").read_text("utf-8"), encoding="utf-8")
     paper, journal = "[Vaswani](../REFERENCES.md#vaswani-2017)", "[Shannon](../REFERENCES.md#shannon-1948)"
     assert outward(f"{paper}, {journal}", tmp_path) == "[Vaswani](https://arxiv.org/abs/1706.03762), Shannon"
+    for name, words, number in (
+        ("one_token_at_a_time", "Llama 2", "2307.09288"),
+        ("one_token_at_a_time", "Gemma", "2403.08295"),
+        ("todays_head", "softcap", "2408.00118"),
+        ("todays_head", "sink", "2508.10925"),
+    ):
+        page = outward((ROOT / f"notebooks/src/{name}.py").read_text("utf-8"), tmp_path)
+        assert f"[{words}](https://arxiv.org/abs/{number})" in page, words

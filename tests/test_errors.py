@@ -106,6 +106,13 @@ ATTENTION = [
         ShapeError,
         (*NO_FIT, "lacks, attn_mask[:, None, None, :]."),
     ),
+    (
+        "mask (n_k, n_k), heads",
+        HEADS,
+        {"attn_mask": a(5, 5) > 0},
+        ShapeError,
+        (*NO_FIT, "Fix: a row for each query and a column for each key, (3, 5)."),
+    ),
     ("mask (b, 1, n_k), heads", HEADS, {"attn_mask": a(2, 1, 5) > 0}, ShapeError, NO_HEADS),
     ("mask (b, n_q, n_k), heads", HEADS, {"attn_mask": a(3, 3, 5) > 0}, ShapeError, NO_HEADS),
     ("mask (1, n_q, n_k), heads", HEADS, {"attn_mask": a(1, 3, 5) > 0}, ShapeError, NO_HEADS),

@@ -456,7 +456,7 @@ held = sum(cache.key.nbytes + cache.value.nbytes for cache in caches)
 print(f"our writer: {held // 12} bytes a token, by the formula {2 * 2 * 4 * 8 * 4}")
 
 # %% [markdown] tags=["predict"]
-# **Predict.** A server writes 32 texts at once with Llama 2: 7 billion weights, 32 layers of 32 heads, $d_k = 128$, 2 bytes a number.
+# **Predict.** A server writes 32 texts at once with [Llama 2](../REFERENCES.md#llama-2): 7 billion weights, 32 layers of 32 heads, $d_k = 128$, 2 bytes a number.
 # From which length on do the caches weigh more than the model?
 #
 # - **a** about 830 tokens, two pages
@@ -482,8 +482,8 @@ plot.table(names, lines)
 predict.heavier_caches(guess_heavier)
 
 # %% [markdown]
-# Two pages each, and the texts weigh more than the model. To save some, keep fewer tokens (sections 5 and 6), or share keys, as the
-# other two do (section 7; [sizes](../REFERENCES.md#models)).
+# Two pages each, and the texts weigh more than the model. To save some, keep fewer tokens (sections 5 and 6), or share keys, as
+# [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do (section 7).
 #
 # ## 5 · What tells the verb its number?
 #
@@ -847,7 +847,7 @@ if speaker and verdict:
 #
 # **Goal.** Test a drafted word so that the text stays the model's. *8 minutes, hard.*
 #
-# A word is drafted with the probabilities $q$ and the model has $p$, both $(\text{words},)$ and above 0. `my_chances(p, q)` gives $(2,
+# A word is drafted with the probabilities $q$ and the model has $p$, both $(\text{words},)$, above 0 and not equal. `my_chances(p, q)` gives $(2,
 # \text{words})$: how likely each word is kept if it was drafted, and the probabilities of what is drawn if not. What is written must have
 # the probabilities $p$, and as much as possible is kept.
 
@@ -875,7 +875,7 @@ verdict
 # %% [markdown]
 # The other writer drafts again. How far is what is written from the model's $p$?
 
-# %%
+# %% jupyter={"source_hidden": true}
 p, q = (al.softmax(m(cats)[0][0, -1]) for m in (model, small))
 kept, lacks = np.minimum(p, q), np.maximum(p - q, 0)
 best = np.eye(len(p))[p.argmax()]

@@ -188,8 +188,8 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
-# these four models, and `al.rope` does so, too. Each way works with weights that were trained with it ([two
-# threads](../REFERENCES.md#rope-pairs) of people who found out). Reorder the features as 0 2 4 6 1 3 5 7: old
+# these four models, and `al.rope` does so, too. Each way works with weights that were trained with it
+# ([one](https://github.com/rasbt/LLMs-from-scratch/issues/838) and [another](https://github.com/NeuraLegion/shainet/pull/111) found out). Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart.
 
 # %%
@@ -480,9 +480,9 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 # | the trouble | the line against it | in |
 # |---|---|---|
 # | a long key gets weight for its length | [QK-norm](../REFERENCES.md#henry-2020) | Qwen3 |
-# | scores grow without limit | [softcap](../REFERENCES.md#heads-of-models): a scaled score $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
+# | scores grow without limit | [softcap](../REFERENCES.md#gemma-2): a scaled score $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
 # | the work for a token grows with the text | window | Gemma 2, GPT-OSS |
-# | a query that nothing answers must put its weight somewhere | [sink](../REFERENCES.md#heads-of-models) | GPT-OSS |
+# | a query that nothing answers must put its weight somewhere | [sink](../REFERENCES.md#gpt-oss) | GPT-OSS |
 #
 # QK-norm divides each query and each key by its root mean square, and after that no scaled score exceeds
 # $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in
