@@ -86,9 +86,9 @@ EXERCISES = (
     ),
     Function(
         "draft_chances",
-        "draft_chances(p, q) -> (2, words). A word was drafted with the probabilities q, (words,); p, not equal to q, "
-        "are the model's. Row 0: how likely each word is kept, if drafted. Row 1: the probabilities of what is drawn if it "
-        "is not. What is written has the probabilities p, and as much as possible is kept.",
+        "draft_chances(p, q) -> (2, words). A word was drafted with the probabilities q, (words,); the model has p, "
+        "not equal to q. Row 0: how likely each word is kept, if drafted. Row 1: the probabilities of what is drawn "
+        "if it is not. What is written has the probabilities p, and as much as possible is kept.",
         (
             "Which words does the draft say too often? Row 0 keeps these in part. Row 1 has only those that lack.",
             "A word that the draft says twice as often as the model is kept in half of the cases. Which words lack?",
