@@ -90,6 +90,22 @@ def test_a_question_without_its_answer_is_not_asked():
         guide.opening(None, "")
 
 
+def test_no_deck_is_made_of_a_notebook_whose_votes_have_changed_since(monkeypatch):
+    """A letter would be right in the notes, and another on the slide."""
+    read = lecture.read_source
+    lecture.Chapter(GUIDE, find_notebook("scaling").number)
+
+    def exchanged(path):
+        notebook = read(path)
+        for cell in notebook.cells:
+            cell.source = cell.source.replace("- **a** 1, since", "- **a** 8, since")
+        return notebook
+
+    monkeypatch.setattr(lecture, "read_source", exchanged)
+    with pytest.raises(SystemExit, match=r"(\d\d_scaling): built before its votes changed. Fix: .*notebooks \1"):
+        lecture.Chapter(GUIDE, find_notebook("scaling").number)
+
+
 def test_the_rescue_keeps_the_whole_formula(planned):
     plan, slides = planned
     assert any(r"\frac{Q K^T}{\sqrt{d_k}}" in slide.words for slide in on_time(plan, slides))

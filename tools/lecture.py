@@ -207,6 +207,11 @@ def source_key(cell):
     return cell.cell_type, cell.source[:80]
 
 
+def options(cell):
+    """Return the options that a text asks to choose from."""
+    return tuple(re.findall(r"^- \*\*\w\*\* .+", cell.source, re.MULTILINE))
+
+
 class Chapter:
     """A notebook in a lecture: its sections, its pictures, and what TEACHING says of it."""
 
@@ -215,7 +220,11 @@ class Chapter:
         self.cells = nbformat.read(self.notebook.built, as_version=4).cells
         waits = TOLD["signs"].get(self.notebook.slug)
         self.sign = f'<div class="sign">{markdown(waits) if waits else glyph(self.notebook.slug)}</div>'
-        told = {source_key(cell): cell.metadata for cell in read_source(self.notebook.source).cells}
+        source = read_source(self.notebook.source).cells
+        if {*map(options, self.cells)} - {*map(options, source)}:
+            name = self.notebook.name
+            sys.exit(f"{name}: built before its votes changed. Fix: python -m tools.build_notebooks {name}")
+        told = {source_key(cell): cell.metadata for cell in source}
         for cell in self.cells:  # its source says what makes a slide, so a tag needs no new build
             known = told.get(source_key(cell), cell.metadata)
             cell.metadata |= {part: known.get(part, []) for part in ("tags", "says")}

@@ -74,6 +74,16 @@ def test_the_views_are_alive(new_page, built, name):
         assert page.evaluate("ask.crammed(Reveal.getCurrentSlide())") == []
 
 
+@pytest.mark.parametrize("size", [(1024, 768), (1366, 768), (1920, 1080)], ids=lambda size: f"{size[0]}")
+def test_the_number_of_a_slide_stands_at_its_right_edge(new_page, built, size):
+    page = prepared(new_page(*size))
+    opened(page, built("45") + "#/2")
+    number, foot = (page.locator(at).bounding_box() for at in (".slide-number", ".present footer p"))
+    right = size[0] - number["x"] - number["width"]
+    assert 40 < right < 100 and number["x"] > size[0] / 2
+    assert abs(number["y"] + number["height"] - foot["y"] - foot["height"]) < 8  # one line
+
+
 def test_the_answer_comes_with_two_clicks(new_page, built):
     page = new_page()
     opened(page, built("45"))
