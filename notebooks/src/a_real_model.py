@@ -1066,7 +1066,6 @@ def maps_at(d_k):
 label = "{}: cosine {:.2f}"
 choices = [(label.format(d_k, rescaled[d_k]["cosine"]), d_k) for d_k in D_K]
 labels = {"queries": tokens, "keys": tokens, "row": tokens.index("they")}
-labels["label"] = "divide by √d_k, d_k ="
 live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 
 # %% jupyter={"source_hidden": true}
