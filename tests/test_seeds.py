@@ -225,7 +225,7 @@ def printed(name):
             "casebook",
             "broken: no mask, and one of True, differ by 0.21 fixed : no mask, and one of True, differ by 0.00",
         ),
-        ("casebook", "need_weights=True, with attn_mask: outputs differ by 2.5 of their spread"),
+        ("casebook", "need_weights=True, with attn_mask: outputs differ by 2.5 of the outputs' spread"),
         (
             "casebook",
             "broken: row sums 0.90 to 1.10, largest gradient of W_Q 0.00 fixed : row sums 1.00 to 1.00, largest",
