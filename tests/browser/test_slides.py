@@ -271,6 +271,17 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
     assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
 
 
+@pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
+def test_on_a_phone_no_word_of_a_figure_covers_another_or_leaves_its_box(new_page, tmp_path, path):
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    for width in (390, 360):
+        page = prepared(new_page(width, 844))
+        page.goto((tmp_path / f"{path.stem}.html").as_uri())
+        page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+        page.wait_for_timeout(400)
+        assert page.evaluate("ask.collisions()") == [] and page.evaluate("ask.fitsAcross()")
+
+
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_a_page_to_read(new_page, tmp_path, scheme, size):
