@@ -88,7 +88,7 @@ MISTAKES = (
     Mistake(
         "digits_above_taken",
         behaves_as_if="this were the task above, with ten tokens of ten kinds",
-        symptom="That number belongs to the ten tokens above. Here a sequence has 4 tokens, and there are only 2 kinds.",
+        symptom="That number belongs to the ten tokens above. Here a sequence has 4 tokens, of only 2 kinds.",
         hint="A query knows the other three tokens, but not their order. Which of them would you name?",
         then="The more frequent kind. Find how often the three agree, and how often they split 2 : 1.",
     ),
