@@ -147,7 +147,7 @@ class Predict:
     shared_keys: Question
     shifted: Question
     beyond: Question
-    no_mistake: Question
+    cheapest: Question
     norm_order: Question
     whole_text: Question
     next_word_in_sight: Question

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[one_token_at_a_time]] · One token at a time
 #
-# **Question.** A model reads the whole text for each word that it writes. Must it? *35 minutes, and 49 for exercises.*
+# **Question.** A model reads the whole text for each word that it writes. Must it? *40 minutes, and 49 for exercises.*
 #
 # The loop of exercise [[write]] writes *the cats sleep*. A row is one pass through the model.
 

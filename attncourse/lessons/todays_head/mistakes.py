@@ -401,7 +401,7 @@ MISTAKES = (
     ),
     Mistake(
         "looks_at_itself",
-        behaves_as_if="each token found itself: the query is not rotated, or rotated the other way",
+        behaves_as_if="each token found itself: the query is not rotated, or the other way, or exchanged with the key",
         symptom="Ahead of a token the mask leaves nothing, so the nearest it can get is its own position.",
         hint="A score is largest where query and key are rotated alike. How far is the key rotated that you look for?",
         then="The key stands `near` (or `far`) positions earlier. Rotate the query back by as many.",
