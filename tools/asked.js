@@ -50,18 +50,42 @@ const numbers = (words) => {
   return made.some(Number.isNaN) ? [] : made;
 };
 
+// 0,75 and 1,5 have a decimal comma, 1,000.5 and 1,000,000 have thousands; of 1,000 nobody can know.
+const UNCLEAR = /^[-+]?[1-9]\d{0,2},\d{3}$/;
+const commas = (word) => {
+  if (/^[-+]?[1-9]\d{0,2}(,\d{3}){2,}$|^[-+]?[1-9]\d{0,2}(,\d{3})+\.\d*$/.test(word)) return Number(word.replaceAll(",", ""));
+  if (/^[-+]?\d*,\d+$/.test(word) && !UNCLEAR.test(word)) return Number(word.replace(",", "."));
+  return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(word) ? Number(word) : NaN;
+};
+// What was typed where `count` numbers are asked for: {numbers, told: how they were read, if that is not plain to see}.
+const read = (words, count) => {
+  const parts = words.trim().replace(/^\[(.*)\]$/, "$1").split(/[;\s]+|,\s+/), made = parts.map(commas);
+  if (parts.length !== count || !parts.some((part) => part.includes(","))) return { numbers: numbers(words) };
+  const unclear = parts.find((part) => UNCLEAR.test(part));
+  if (unclear) return { numbers: [], told: `“${unclear}” can be ${unclear.replace(",", "")} or ${unclear.replace(",", ".")}: write it without a comma.` };
+  return made.some(Number.isNaN) ? { numbers: numbers(words) } : { numbers: made, told: `Read as ${made.join(", ")}.` };
+};
+
 // Numbers that a reader has found: right, a mistake that has a name, or neither.
 for (const form of document.querySelectorAll("form.attnlib-asked"))
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const given = numbers(form.querySelector("input").value);
+    const replies = [...form.querySelectorAll("template")], words = form.querySelector("input").value.trim();
+    let { numbers: given, told } = read(words, JSON.parse(replies[0].dataset.of).length);
     const near = (known) => {
       const largest = Math.min(1, Math.max(...known.map(Math.abs))) || 1;
       const within = (y, i) => Math.abs(given[i] - y) <= form.dataset.tolerance * (largest + Math.abs(y));
       return known.length === given.length && known.every(within);
     };
-    const replies = [...form.querySelectorAll("template")];
     const fits = replies.slice(0, -2).find((reply) => near(JSON.parse(reply.dataset.of)));
-    const reply = given.length ? (fits ?? replies.at(-2)) : replies.at(-1);
-    form.querySelector(".attnlib-reply").replaceChildren(reply.content.cloneNode(true));
+    const reply = (given.length ? (fits ?? replies.at(-2)) : replies.at(-1)).content.cloneNode(true);
+    const title = reply.querySelector("strong"), line = document.createElement("div");
+    if (given.length && !fits) told = `Yours is ${given.map((x) => Number(x.toPrecision(6))).join(", ")}.`;
+    if (!given.length && words) {
+      title.textContent = title.textContent.replace("not tried yet", "not read");
+      told ??= `“${words}” is no number. Write one such as 0.75 or 6/3.`;
+    }
+    line.textContent = told ?? "";
+    if (told) title.after(line);
+    form.querySelector(".attnlib-reply").replaceChildren(reply);
   });

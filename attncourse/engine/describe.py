@@ -169,7 +169,7 @@ def _difference(exercise, difference):
         return "Your result is right, but the arrays you were given have changed. Fix: work on a copy.", {}
     name, x, y = ("", "weights: ")[difference.part], difference.yours, difference.expected
     if not exercise.answer_is_code and not y.shape and x.shape:
-        return "One number is asked for, you hand in a list or an array. Fix: the number alone, without brackets.", {}
+        return "One number is asked for, not a list or an array. Fix: without brackets, and with a point: 0.75.", {}
     if x.shape != y.shape:
         return f"{name}Your result has shape {x.shape}, expected {y.shape}.", {}
     index = difference.index

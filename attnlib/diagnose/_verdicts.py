@@ -9,7 +9,7 @@ def judge(good, measured):
 
 def amount(change, tolerance=0.0):
     """Write a change, in parts of the outputs' spread, without the last bits, in which processors differ."""
-    return "0" if change <= tolerance else f"{float(change):.2g} of their spread"
+    return "0" if change <= tolerance else f"{float(change):.2g} of the outputs' spread"
 
 
 def describe(error):

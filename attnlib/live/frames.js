@@ -138,7 +138,7 @@
 
   // Where a figure shrinks its letters keep 13 pixels. A line that is longer than the figure is broken, and the picture
   // takes in what its words then need around it.
-  const readable = (svg, box) => {
+  const plain = (svg, box) => {
     svg.setAttribute("viewBox", box);
     const words = [...svg.querySelectorAll("text")];
     for (const one of words) {
@@ -146,6 +146,10 @@
       one.setAttribute("font-size", one.attnlibSize);
       if (one.attnlibLine) one.textContent = one.attnlibLine;
     }
+    return words;
+  };
+  const readable = (svg, box) => {
+    const words = plain(svg, box);
     const [left, top, wide, high] = box.split(" ").map(Number);
     for (let turn = 0; turn < 6; turn += 1) {
       const whole = svg.getBoundingClientRect(), { x, y, width } = svg.viewBox.baseVal, scale = whole.width / width;
@@ -181,6 +185,40 @@
     text.replaceChildren(...lines.map(line));
   };
 
+  // Which words of a figure touch, and how each stands to its shapes: in, out or across, if all were larger by a factor.
+  // Where raised letters do what those of the full size do not, the figure keeps a scale at which they do not, and
+  // scrolls. Numbers that find no room in the small cells of a map are left out.
+  const NATURAL = 100 / 72;
+  const CELL = 30;
+  const touching = (svg, by, margin) => {
+    const box = (one) => {
+      const { left, right, top, bottom } = one.getBoundingClientRect(), turned = one.matches("text") && Math.abs(one.getScreenCTM().b) > 0.01;
+      const [x, y] = one.matches("text") ? [turned * 0.18 * (right - left), !turned * 0.18 * (bottom - top)] : [0, 0];
+      return [left + x, top + y, right - x, bottom - y].map((edge) => by * edge);
+    };
+    const apart = (a, b, gap) => a[0] + 0.5 > b[2] + gap || b[0] + 0.5 > a[2] + gap || a[1] + 0.5 > b[3] || b[1] + 0.5 > a[3];
+    const inside = (a, b) => a[0] > b[0] + margin && a[1] > b[1] && a[2] < b[2] - margin && a[3] < b[3];
+    const slanted = (one) => Math.abs(one.getScreenCTM().a * one.getScreenCTM().b) > 0.01; // its box says little
+    const words = [...svg.querySelectorAll("text")].filter((one) => one.getClientRects().length && one.textContent.trim()).map((one) => [one, box(one)]);
+    const shapes = [...svg.querySelectorAll('path[d$="z" i], rect, image')].filter((one) => !one.closest("defs, clipPath")).map((one) => [one, box(one)]);
+    const found = [];
+    words.forEach(([one, a], i) => {
+      for (const [other, b] of words.slice(i + 1)) if (!slanted(one) && !apart(a, b, number(one) && number(other) ? 3 : 0)) found.push([one, other, Math.hypot(a[0] + a[2] - b[0] - b[2], a[1] + a[3] - b[1] - b[3]) / 2, "touches"]);
+      for (const [shape, b] of shapes) found.push([one, shape, Math.min(b[2] - b[0], b[3] - b[1]), inside(a, b) ? "in" : apart(a, b, 0) ? "out" : "across"]);
+    });
+    return found;
+  };
+  const number = (one) => !one.matches(".attnlib-word") && /^[-−]?[\d.]+$/.test(one.textContent);
+  const fresh = (svg, known) => {
+    svg.classList.remove("attnlib-bare");
+    const was = new Map();
+    for (const [one, other, , how] of known) was.set(one, (was.get(one) ?? new Map()).set(other, how));
+    const now = touching(svg, 1, 1.5).filter(([one, other, , how]) => (how === "touches" || how === "across") && was.get(one)?.get(other) !== how && was.get(one)?.get(other) !== "across");
+    const bare = now.every(([one]) => number(one)) && now.some(([, other, room]) => other.matches("text") && number(other) && room < CELL);
+    svg.classList.toggle("attnlib-bare", bare);
+    return !bare && now.length > 0;
+  };
+
   // A column that stands below the others shows what names its rows, too: at its left, where they stand beside it.
   const namesRows = (figure) => {
     const shape = (column, box, shows) => {
@@ -201,10 +239,22 @@
           shape(column, column.dataset.rows, true);
       const wide = [...figure.querySelectorAll(":scope > svg:not(i + svg)")].map((svg) => svg.style.getPropertyValue("--wide"));
       figure.style.setProperty("--most", Math.max(...wide));
-      if (room && !figure.closest(".reveal")) for (const [column] of columns) readable(column, column.getAttribute("viewBox"));
+      if (!room || figure.closest(".reveal")) return;
+      const all = columns.map(([column]) => column), boxes = all.map((column) => column.getAttribute("viewBox"));
+      all.forEach((column) => column.style.removeProperty("--at"));
+      const share = (column, k) => column.getBoundingClientRect().width / boxes[k].split(" ")[2] / NATURAL;
+      all.forEach((column, k) => plain(column, boxes[k]));
+      const known = all.map((column, k) => touching(column, 1 / share(column, k), -0.5));
+      for (let at = Math.min(...all.map(share)); ; at = Math.min(1, 1.1 * at)) {
+        all.forEach((column, k) => readable(column, boxes[k]));
+        const clash = all.map((column, k) => fresh(column, known[k]));
+        if (at >= 1 || !clash.includes(true)) break;
+        all.forEach((column, k) => column.style.setProperty("--at", `${Math.min(1, 1.1 * at) * NATURAL * boxes[k].split(" ")[2]}px`));
+      }
     };
     figure.classList.toggle("attnlib-fits", !figure.closest(".reveal"));
     new ResizeObserver(lay).observe(figure);
+    document.fonts.ready.then(() => ((room = 0), lay()));
   };
 
   for (const figure of document.querySelectorAll(".attnlib-figure")) {

@@ -94,9 +94,8 @@ measured = real_model.Measured(results, available=folder is not None)
 # %% [markdown]
 # ## 1 · One block, then six
 #
-# Each layer of the model is a **block** like this one. Attention adds to each vector what it takes from other tokens, and the
-# **feed-forward** network, which works on each token alone, adds a second result; after each sum a **norm** brings the vector to
-# mean 0 and variance 1, then scales and shifts each feature by learned numbers.
+# Each layer of the model is a **block** like this one. The **feed-forward** network works on each token alone. A **norm** brings
+# a vector to mean 0 and variance 1, then scales and shifts each feature by learned numbers.
 
 # %% jupyter={"source_hidden": true}
 _ = block.draw(384, norm_first=False)
@@ -151,8 +150,8 @@ class MiniLM(nn.Module):
 
 
 # %% [markdown]
-# Two folded cells load the published weights. This model's $W_Q$, $W_K$, $W_V$ and $W_O$ have a bias. If loading fails with
-# "Unexpected key(s)", delete `bias=False` from your class and keep it again.
+# The folded code reads the published weights, and the cell after it puts them into your class. This model's $W_Q$, $W_K$, $W_V$
+# and $W_O$ have a bias. If loading fails with "Unexpected key(s)", delete `bias=False` from your class and keep it again.
 
 # %% jupyter={"source_hidden": true}
 # The order counts: "output.dense" would also match the end of "attention.output.dense".
@@ -331,8 +330,8 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 
 # %% [markdown]
 # Going in, the six vectors differ only by their positions. Any other difference coming out came through attention: the feed-forward
-# networks work on each token alone. Was it the *sense*? This count cannot tell: with twelve sentences *bank* scores 10, *the* 11 and
-# the full stop 10.
+# networks work on each token alone. Was it the *sense*? This count cannot tell: with twelve sentences *bank* finds its sense in
+# 10, but *the* in 11 and the full stop in 10.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -439,7 +438,7 @@ for name, table in tables.items():
 # %% [markdown]
 # Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the pronoun,
 # L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Of the rows
-# only *they* has its label, of the columns *the*, *students* and *hard*.
+# only *they* has its label, of the columns `[CLS]`, *students* and the full stop.
 
 # %% jupyter={"source_hidden": true}
 SENTENCE = SENTENCES[0]
@@ -448,9 +447,9 @@ maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()]
 titles = [f"L{layer}H{head}\n{name}" for name, (layer, head) in heads.items()]
 labels = {"queries": tokens, "keys": tokens, "titles": titles}
 figure = plot.head_grid(maps, **labels, columns=3, width=5.9)
-for ax in figure.axes[: len(maps)]:  # row "they" and column "students" are named
+for ax in figure.axes[: len(maps)]:  # what the text and the measures name
     ax.yaxis.set_ticks([7], ["they"])
-    ax.xaxis.set_ticks(range(1, len(tokens), 4), tokens[1::4], va="center")
+    ax.xaxis.set_ticks((0, 5, 10), ["[CLS]", "students", "."], va="center")
 for ax in figure.axes[3:6:2]:
     ax.set_xlabel("")
 figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
@@ -557,8 +556,8 @@ predict.named_head(guess_named_head)
 
 # %% [markdown]
 # L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does "matter" mean? The table has three
-# answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So
-# the column *its mean* puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. There the heads
+# answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So in
+# the column *its mean* the head gives its mean over all tokens to each of them, and not 0. There L4H2 rises to rank 5, and the heads
 # for the previous and the next token are the first of their layers. And a pronoun is only one
 # token of about twelve; six of the twelve sentences have no such pronoun. The last column measures how far the vector of
 # the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds nouns too, is the first in its layer.
@@ -706,11 +705,14 @@ for (above, below), (layer, head) in zip(axes.T, ((5, 6), (4, 2), (6, 12))):
     _ = below.set_xlabel("weight times $|W_O v|$")
     for ax in (above, below):
         _ = ax.set_yticks(range(len(w)), tokens), ax.set_title(f"L{layer}H{head}")
-_ = axes[0, 0].invert_yaxis(), axes[0, 0].set_xlim(0, 1)
+_ = axes[0, 0].invert_yaxis(), axes[0, 0].set(xlim=(0, 1), xticks=(0, 0.5))
 
 # %% [markdown]
 # Means over the words of the sentence: L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly
-# more than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words. Over all twelve sentences:
+# more than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words.
+#
+# What does the harm? `[CLS]` is forbidden again, and what the head then takes is scaled back, for each token, to the length that it
+# had before. The control keeps the length alone, in random directions. Over all twelve sentences:
 
 
 # %% jupyter={"source_hidden": true}
@@ -726,11 +728,6 @@ def parking(text):
 @measured
 def mean_parking():
     return np.mean([parking(text) for text in SENTENCES], axis=0)
-
-
-# %% [markdown]
-# What does the harm? `[CLS]` is forbidden again, and what the head then takes is scaled back, for each token, to the length that it
-# had before. The control keeps the length alone, in random directions.
 
 
 # %% jupyter={"source_hidden": true}
@@ -787,9 +784,9 @@ plot.table(names, rows)
 
 # %% [markdown]
 # In L5H6 the value at `[CLS]` is 3 % as long as a word's. Forbidden to park, the head must spend its weight on words, and
-# their values are long. At its old length the same output costs 0.1 and not 36.7. Random directions cost
-# 0.7, so here this proves little. In L6H12 they cost 58.3, and forbidden at the old length 0.2. So the harm is the length:
-# weight on `[CLS]` is how a head says little.
+# their values are long. At its old length the same output costs 0.1 and not 36.7. That proves little yet:
+# random directions of that length cost only 0.7. L6H12 is the test: there they cost 58.3, and its own output at the old length
+# costs 0.2. So the harm is the length: weight on `[CLS]` is how a head says little.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -837,8 +834,8 @@ verdict
 # %% [markdown]
 # ### See it · Your own sentence
 #
-# **Try.** In a running notebook with the model, type a sentence, and choose layer and head. Which sentence brings the weight of L5H6
-# on `[CLS]` lowest?
+# **Try.** This sentence is ours: choose layer and head. In a running notebook with the model, type your own. Which sentence brings
+# the weight of L5H6 on `[CLS]` lowest?
 #
 # <details><summary>Ours</summary>
 #
@@ -847,12 +844,14 @@ verdict
 # </details>
 
 # %%
-live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
+view = live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
+view.choose(query=tokens.index("they"))
+view
 
 # %% [markdown] tags=["predict"]
-# ## 6 · Attention is not understanding
+# ## 6 · Does the head understand?
 #
-# Back to *they*. L4H2 finds the students. Does it *understand* the sentence? Change one word of the next one, and *it* means
+# Back to *they*. L4H2 finds the students. Change one word of the next sentence, and *it* means
 # another noun ([Levesque et al. 2012](../REFERENCES.md#levesque-2012)).
 #
 # *The trophy does not fit into the suitcase because it is too **big**.* Here *it* is the trophy, and L4H2 looks there, with
@@ -955,8 +954,8 @@ rightly = (changed & right_way).sum()
 print(f"the nearer noun changes in {changed.sum()}, rightly in {rightly}")
 
 # %% [markdown]
-# A coin would do so in 6 of 12, and in 9 pairs *it* stays nearer to one noun whatever is meant; of the other 3 one ends at -0.000. By
-# this measure the model hardly tells them apart. A map shows where information was read. It does not show whether the
+# A coin would do so in 6 of 12. In 9 pairs *it* stays nearer to the same noun, whatever is meant. In the other 3 the nearer noun
+# changes, once only to -0.000. By this measure the model hardly tells them apart. A map shows where information was read. It does not show whether the
 # reading was right.
 
 # %% [markdown]
@@ -1044,7 +1043,7 @@ predict.one_sentence(guess_one_sentence)
 # ## 7 · See it · Another $d_k$ in the scale
 #
 # The model was trained with $\sqrt{32}$. **Try.** Divide by the root of another $d_k$ instead, in all layers: move the slider to both
-# ends.
+# ends. Beside $d_k$ stands the cosine with the true sentence vector.
 
 
 # %% jupyter={"source_hidden": true}
@@ -1064,10 +1063,9 @@ def maps_at(d_k):
     return {"L4H2": rescaled[d_k]["weights"]}
 
 
-label = "{}, cosine with the true vector {:.2f}"
+label = "{}: cosine {:.2f}"
 choices = [(label.format(d_k, rescaled[d_k]["cosine"]), d_k) for d_k in D_K]
 labels = {"queries": tokens, "keys": tokens, "row": tokens.index("they")}
-labels["label"] = "divide by √d_k, d_k ="
 live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 
 # %% jupyter={"source_hidden": true}

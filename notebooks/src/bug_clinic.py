@@ -134,8 +134,8 @@ for method in ("forward", "weights", "masked_scores", "with_head_axis", "merge")
     print(getsource(getattr(CASES["case_01"].module, method)))
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Which of the five lets the future in, and why does no shape show it? Patient A is `case_01` of the clinic. Of its
-# sick method, a line with − is the healthy one, and a line with + stands in its place:
+# **Predict.** Which of the five lets the future in, and why does no shape show it? The clinic calls patient A `case_01`. Below, − marks
+# a line of the healthy layer, and + the line that patient A has in its place.
 
 # %% tags=["slide"]
 print(sick_lines("case_01"))
@@ -151,7 +151,7 @@ print(sick_lines("case_01"))
 #
 # ### Cases 2, 3 · Two more ways to see the future
 #
-# Which lines, and why does no shape show them?
+# Here is what differs in each. Why does no shape show it?
 
 # %%
 for name in ("case_02", "case_03"):
@@ -314,9 +314,10 @@ for name, module in {"healthy": healthy(), "patient B": patient_B}.items():
 examine(patient_B=patient_B)
 
 # %% [markdown] tags=["predict"]
-# Three matrices have not moved, and the kit finds nothing. They may be frozen, or not used at all. Another probe tells the two apart: poison what you suspect, and see what dies.
+# Three matrices have not moved, and the kit finds nothing. They may be frozen, or not used at all. Poison tells the two apart: set $W_Q$,
+# $W_K$ and $W_V$ to NaN.
 #
-# **Predict.** You set $W_Q$, $W_K$ and $W_V$ to NaN. What is the output?
+# **Predict.** If they are not used, what comes out?
 #
 # - **a** NaN everywhere
 # - **b** the same as before
@@ -346,14 +347,15 @@ predict.poison(guess_poison)
 # %% [markdown]
 # ### Case 4 · Made and not used
 #
-# Which line, and why does no shape show it?
+# Here is what differs. Why does no shape show it?
 
 # %%
 print(sick_lines("case_04"))
 
 # %% [markdown]
-# The matrices are made and never applied. So the tokens themselves are queries, keys and values, cut into heads. **Fix.** Make
-# them `embed_dim` wide, apply them before the split, and look for parameters whose `.grad` is None after `backward`.
+# The matrices are made and never applied. So the tokens themselves are queries, keys and values, cut into heads. The
+# shape holds because `split` cuts a token as it cuts a projected one. **Fix.** Make the matrices `embed_dim` wide, apply them
+# before the split, and look for parameters whose `.grad` is None after `backward`.
 #
 # ## C · In company
 #
@@ -391,7 +393,7 @@ predict.company(guess_company)
 # %% [markdown]
 # ### Case 5 · The axis that was the tokens
 #
-# Which line, and why does no shape show it?
+# Here is what differs. Why does no shape show it?
 
 # %%
 print(sick_lines("case_05"), end="\n\n")
@@ -441,14 +443,14 @@ predict.pale(guess_pale)
 # %% [markdown]
 # ### Case 6 · The wrong width
 #
-# Which line, and why does no shape show it?
+# Here is what differs. Why does no shape show it?
 
 # %%
 print(sick_lines("case_06"))
 
 # %% [markdown]
-# The tokens have 24 features and a head has 6, and $\sqrt{6} / \sqrt{24}$ is one half. With one head both widths are the same,
-# so a test with one head passes. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`. Move the slider: as heads
+# The tokens have 24 features and a head has 6, and $\sqrt{6} / \sqrt{24}$ is one half. The shape holds because both roots are single
+# numbers. With one head both widths are the same, so a test with one head passes. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`. Move the slider: as heads
 # are added, the broken map grows pale, and the other one does not.
 
 # %% jupyter={"source_hidden": true}
@@ -470,8 +472,8 @@ view
 
 # %% [markdown]
 # The code of a well-known video lecture was [mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023; three
-# years later a reader [found it again](https://github.com/karpathy/ng-video-lecture/issues/55) in the notebook beside it. For
-# part F's class the repair was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) as well.
+# years later a reader [found it again](https://github.com/karpathy/ng-video-lecture/issues/55) in the notebook beside it. The class of
+# part F has the same bug, and a reader [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) the repair.
 #
 # ## E · A green test
 #
@@ -503,13 +505,14 @@ predict.sums(guess_sums)
 # %% [markdown]
 # ### Case 7 · What its test could see
 #
-# Which line, and why does no shape show it?
+# Here is what differs. Why does no shape show it?
 
 # %%
 print(sick_lines("case_07"))
 
 # %% [markdown]
-# Why did the test pass? How far off is the output of three worked examples, with this mistake and with Q and K swapped?
+# The shape holds because a softmax keeps it along any axis. Why did the test pass? How far off is the output of three worked
+# examples, with this mistake and with Q and K swapped?
 
 
 # %%
@@ -627,8 +630,8 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
         print(indent(fill(f"{found.measured}; look at: {found.look_at}", 76), "    "))
 
 # %% [markdown]
-# *Wrong* is what no good module does on purpose; *beware* is what some do. A mask of the right shape works in this class,
-# so case 11 is not in the list. In your own tests one line does: `assert not diagnose(MyAttention(24, 4), embed_dim=24,
+# *Wrong* is what no good module does on purpose; *beware* is what some do. Case 11 is not in the list: with a mask of
+# a shape that it can read, this class works. In your own tests one line does: `assert not diagnose(MyAttention(24, 4), embed_dim=24,
 # num_heads=4).wrong`. Now all cases that you have met:
 
 # %% tags=["slide"] says="Case 3 is caught"

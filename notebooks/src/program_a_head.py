@@ -347,8 +347,9 @@ verdict
 # ### One table says it all
 #
 # Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. A
-# row is a feature of the ship that asks, a column one of the ship that is found. A ship has a flag, a place
-# and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
+# row is a feature of the ship that asks, a column one of the ship that is found. A ship has a 1 in the
+# column of its flag, in that of its place, and in *one*. So the score of two ships is a sum of cells of this table, divided by
+# $\sqrt{d_k}$, as long as the head does not read their tons.
 # **Predict.** Which cells are large in the head of [[who_wants_whom]]? And which change if all queries and keys are rotated alike?
 
 # %%
@@ -785,7 +786,7 @@ print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max
 # **Goal.** In `*ABCA` the last A has an A in front of it, and right behind that one sails B: give the last A the flag B. Do
 # so for each ship that has its own flag in front. *12 minutes, hard.*
 #
-# With several such flags it receives their mean; with none, its row is free. A ship B does not know that it sails behind an A. So
+# A ship with several such flags receives their mean; where there is none, its row is not checked. A ship B does not know that it sails behind an A. So
 # there are two layers, both causal: the first one tells each ship, and the second one looks for who was told. The first adds
 # what it finds to $x$, and the second reads the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
 #

@@ -88,7 +88,7 @@ N_TOKENS, N_POSITIONS, D = 10, 10, 32  # different tokens, positions, features
 #
 # - **a** a loss far below every table
 # - **b** a jump of its loss at the last position
-# - **c** a test on numbers
+# - **c** a test that computes its scores and compares the numbers
 #
 # **3.** *(notebook [[scaling]])* The entries of $q$ and $k$ are drawn with variance 1, and $d_k = 64$. How large is a typical
 # score $q \cdot k$?
@@ -465,8 +465,8 @@ for layers, model in inductors.items():
     print(f"{layers} layer(s): accuracy {share_right(logits, wanted):.2f}")
 
 # %% [markdown]
-# The stored models have one layer. Naming any other letter of the word is right in about 0.09. A letter can ask from 11 *places*; one
-# counts as learned if more than 0.9 of its answers are right.
+# The stored models have one layer. Naming any other letter of the word is right in about 0.09. The letter that
+# a jump repeats can stand at 11 *places* of the word. A place counts as learned if more than 0.9 of the answers there are right.
 
 # %% jupyter={"source_hidden": true}
 stored = model_files.stored("jumps_results")
@@ -642,11 +642,11 @@ print(f"induction head's weight after a copy {w:.2f}")
 # queries, keys and values, and what layer 1 wrote can be kept from each of them separately. To change what one part of a model
 # receives, and nothing else, is called **patching**.
 #
-# **Predict.** Which of the three needs what layer 1 wrote?
+# **Predict.** Only the keys get what layer 1 wrote; queries and values are made without it. What is the accuracy?
 #
-# - **a** the queries
-# - **b** the keys
-# - **c** the values
+# - **a** as high as with layer 1 in all three
+# - **b** about half way
+# - **c** as low as without layer 1
 
 # %%
 guess_patching = None  # "a", "b" or "c"
@@ -761,7 +761,8 @@ def alphabet_maps(d_k):
 live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 
 # %% [markdown]
-# With keys made of what layer 1 writes, every letter finds itself: the diagonal. With keys made of the letters themselves, none does.
+# With keys made of what layer 1 writes, every letter finds itself: the diagonal. With keys made of the letters themselves, none does,
+# and chance would give one: a letter's own copy is the wrong place, because the answer stands behind it.
 # A larger divisor pales the diagonal, and a smaller one only sharpens what is there. Keys made of what an earlier layer wrote: that
 # is **K-composition** (Elhage et al.).
 
@@ -781,8 +782,8 @@ alike = [(*row[:2], row[4]) for row in trainings if row[2:4] == ("0.001", 1500)]
 plot.table((*told[:2], told[4]), alike)
 
 # %% [markdown]
-# Two heads side by side learned nothing, one behind the other everything. Twelve side by side came near, at half the rate nearer
-# (*Appendix*).
+# At this rate two heads side by side learned nothing, and one behind the other everything. Twelve side by side came near, at half
+# the rate nearer (*Appendix*).
 
 # %% [markdown]
 # <details><summary><b>A task that position solves, too, and a theorem</b></summary>
@@ -1037,7 +1038,7 @@ for name in ("1 head(s)", *list(ring)[2:]):
 # ### One head is too few
 #
 # A single head is too few, whatever its weights. Four words say why: two with BL and CM, in both orders, and two with BM and CL.
-# Each is asked what follows B. Multiply the lead of L over M by the sum of exponentials: in one head that is a sum over places. So the leads in
+# Each is asked what follows B. A lead of L over M, times the sum of exponentials below it, is in one head a sum with a term for each place. So the leads in
 # the first two words, which have to be above 0, add up to those in the other two, which have to be below. (A test of this series
 # adds them up.)
 #

@@ -151,6 +151,24 @@ window.ask = {
     const begins = columns.map(([, place]) => Math.round(place.top));
     return columns.filter((_, k) => begins.filter((top) => top === begins[k]).length === 1).map(([svg, place]) => place.width / svg.viewBox.baseVal.width);
   },
+  // Words of a figure that cover one another, and those that leave the small box they stand in. A box around slanted words
+  // says little; above and below a letter its box has air. A formula is wider than matplotlib knows.
+  collisions: () =>
+    [...document.querySelectorAll(".attnlib-figure > svg")].flatMap((svg) => {
+      const shown = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim() && getComputedStyle(text).visibility === "visible" && text.getClientRects().length);
+      const words = shown.flatMap((text) => {
+        const { a, b } = text.getScreenCTM(), { left, right, top, bottom } = text.getBoundingClientRect();
+        if (Math.abs(a * b) > 0.01) return [];
+        const [x, y] = Math.abs(b) > 0.01 ? [0.2 * (right - left), 0] : [0, 0.2 * (bottom - top)];
+        return [{ text: text.textContent, left: left + x, right: right - x, top: top + y, bottom: bottom - y }];
+      });
+      const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+      const boxes = [...svg.querySelectorAll("path[d$=z]")].map((path) => [getComputedStyle(path), path.getBoundingClientRect()]).filter(([{ stroke }, { height }]) => stroke !== "none" && height < 60);
+      const holds = ({ left, right, top, bottom }, box) => left + right > 2 * box.left && left + right < 2 * box.right && top + bottom > 2 * box.top && top + bottom < 2 * box.bottom;
+      const pairs = words.flatMap((one, i) => words.slice(i + 1).filter((other) => meet(one, other)).map((other) => `${one.text} × ${other.text}`));
+      const left = words.filter((one) => !one.text.includes("\u200b") && boxes.some(([, box]) => holds(one, box) && (one.left < box.left - 0.5 || one.right > box.right + 0.5)));
+      return [...pairs, ...left.map(({ text }) => `${text} leaves its box`)];
+    }),
   // Whether all columns of a figure have room beside each other, with letters that can be read.
   hasRoom: (box) =>
     [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,

@@ -48,8 +48,8 @@ def answered(page):
             assert words.split() == html.unescape(re.sub("<.*?>", "", verdict._repr_html_())).split()
         title = EXERCISES[name].heading
         assert EXERCISES[name].right is not None and known[0][1].startswith(f"✓ {title}")
-        assert other.startswith(f"✗ {title}: wrong") and "Give me a hint (1 of" in other
-        assert none.startswith(f"… {title}: not tried yet")
+        assert other.startswith(f"✗ {title}: wrongYours is -7, 77.") and "Give me a hint (1 of" in other
+        assert none.startswith(f"… {title}: not read“no idea” is no number")
         found[name] = known
     return {*found}
 
@@ -98,18 +98,45 @@ def test_axe_finds_nothing_serious_in_a_deck(new_page, tmp_path, how):
         ("√4", "✓"),
         ("[2]", "✓"),
         ("36/9", "the root was left out"),
-        ("36*x", "not tried"),
+        ("36*x", "no number"),
+        ("abc", "“abc” is no number"),
+        ("", "not tried yet"),
+        ("2,0", "Read as 2."),
+        ("2,0", "✓"),
+        ("1,75", "Yours is 1.75."),
+        ("[0,75]", "Yours is 0.75."),
+        ("1,000", "can be 1000 or 1.000"),
+        ("1,000,000", "Yours is 1000000."),
+        ("2,000.5", "Yours is 2000.5."),
+        ("2, 0", "Yours is 2, 0."),
+        ("3", "Yours is 3."),
+        ("3,4641", "Read as 3.4641."),
     ],
 )
-def test_a_number_may_be_a_formula(new_page, tmp_path, given, told):
-    path = find_notebook("scaling").built
+def test_a_number_may_be_a_formula(new_page, tmp_path, given, told, notebook="scaling", name="uniform_divisor"):
+    path = find_notebook(notebook).built
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
     page = new_page(1024, 768)
     page.goto((tmp_path / f"{path.stem}.html").as_uri())
-    form = page.locator("form[data-name=uniform_divisor]")
+    form = page.locator(f"form[data-name={name}]")
     form.locator("input").fill(given)
     form.get_by_role("button", name="Check").click()
     assert told in form.locator(".attnlib-reply").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("0,8849 0,0360", "Read as 0.8849, 0.036."),
+        ("0,8849; 0,0360", "✓"),
+        ("[0,8849, 0,0360]", "✓"),
+        ("0.8849,0.0360", "✓"),
+        ("1,0", "Yours is 1, 0."),
+        ("1,000 2,000", "can be 1000 or 1.000"),
+    ],
+)
+def test_several_numbers_may_have_decimal_commas(new_page, tmp_path, given, told):
+    test_a_number_may_be_a_formula(new_page, tmp_path, given, told, "by_hand", "output_of_she")
 
 
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
@@ -242,6 +269,17 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
     assert max(tall) < 0.5 * 970, tall
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
+
+
+@pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
+def test_on_a_phone_no_word_of_a_figure_covers_another_or_leaves_its_box(new_page, tmp_path, path):
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    for width in (390, 360):
+        page = prepared(new_page(width, 844))
+        page.goto((tmp_path / f"{path.stem}.html").as_uri())
+        page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
+        page.wait_for_timeout(400)
+        assert page.evaluate("ask.collisions()") == [] and page.evaluate("ask.fitsAcross()")
 
 
 @pytest.mark.parametrize("size", [(390, 844), (1366, 768)], ids=lambda size: f"{size[0]}")

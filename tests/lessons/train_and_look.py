@@ -76,6 +76,7 @@ RIGHT = {
 LEARNERS = {
     "bag_accuracy": {
         "coin flip": ("majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
+        "the number above": ("digits_above_taken", 0.287, "belongs to the ten tokens above", "0.75"),
         "per cent": ("accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
     },
     "patch": {

@@ -75,6 +75,7 @@ EXERCISES = (
         slips={
             "accuracy_in_per_cent": [75.0],
             "chance_assumed": [1 / 2],
+            "digits_above_taken": [0.287],
             "order_assumed": [1.0],
             "own_token_forgotten": [11 / 16],
             "likeliest_bag_only": [2 / 3],

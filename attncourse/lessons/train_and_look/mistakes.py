@@ -86,6 +86,13 @@ MISTAKES = (
         then="In 2 of 8 cases, and then the guess is always right. Weight both kinds of case by how often they occur.",
     ),
     Mistake(
+        "digits_above_taken",
+        behaves_as_if="this were the task above, with ten tokens of ten kinds",
+        symptom="That number belongs to the ten tokens above. Here a sequence has 4 tokens, of only 2 kinds.",
+        hint="A query knows the other three tokens, but not their order. Which of them would you name?",
+        then="The more frequent kind. Find how often the three agree, and how often they split 2 : 1.",
+    ),
+    Mistake(
         "majority_as_coin_flip",
         behaves_as_if="where the other three tokens split 2 : 1, the guess was counted as right in half of the cases",
         symptom="Each of the three is equally likely to be the answer, and two of them are of the same kind.",
