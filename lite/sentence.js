@@ -17,7 +17,6 @@
   const shown = (token) => escaped(drawnAs(token)).replace(/^([,.;:]|_+)$/, "“$&”");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const upright = matchMedia("(max-width: 700px)");
-  const touch = matchMedia("(hover: none)").matches;
 
   const { sentences: catalogue, mistakes, writes } = JSON.parse($("known").textContent);
   const loaded = { [catalogue[0].id]: JSON.parse($("first-sentence").textContent) }; // of the others: id, name, file

@@ -179,7 +179,7 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
         ),
         ("\nasked", "\nasks", r"\[predict\.writes_on\]: .* This one has asks, because.* Fix: these lines"),
         ('tempting = "c"', 'tempting = "b"', r"Here they are b, b and none, because has a, b, c\. Fix: mend a letter"),
-        ("spoken.a", "spoken.z", r"because says of these and of all in spoken why\. Here they are b, a and z, c,"),
+        ("spoken.a", "spoken.z", r"because says of these and of all in spoken why\. Here they are b, a and z, because"),
         ("[recall.", "[vote.", r"here is \[vote\]\. Fix: write one"),
         ('because.a = "', "because.a = ", r"this is not: .* \(at line 6, column 13\)\. Fix: mend that line"),
     ],

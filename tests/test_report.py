@@ -546,7 +546,8 @@ def test_namesakes_are_sorted_under_the_numbers_of_their_platform(tmp_path):
     folder = tmp_path / "handed in"
     folder.mkdir()
     for number in (15, 31):
-        (folder / f"jonesjan_{number}_{number}_{find_notebook('vectorized').name}.ipynb").write_text(f"broken {number}")
+        file = folder / f"jonesjan_{number}_{number}_{find_notebook('vectorized').name}.ipynb"
+        file.write_text(f"broken {number}", "utf-8")
     found = submissions.found_in(folder, NOTEBOOKS)
     assert collected.sort_into(tmp_path / "course", found, NOTEBOOKS) == []
     folders = {path.name for path in (tmp_path / "course" / "submitted").iterdir()}

@@ -54,23 +54,23 @@ draw_passes("Ten keys and ten values are computed", kept=False)
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[masks]])* Six tokens, one layer, a causal mask. You change the fifth token. Whose outputs move?
+# **1.** *(notebook [[program_a_head]])* A head of yours finds the right key and puts 0.8 on it; you want 0.99. What do you make larger?
+#
+# - **a** the matrix $W_V$
+# - **b** the scores: $W_Q$ or $W_K$
+# - **c** $d_k$, with columns of zeros
+#
+# **2.** *(notebook [[a_real_model]])* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
+#
+# - **a** most: 0.89 of the output comes from there
+# - **b** nothing at all
+# - **c** less than the weight says: $W_O v$ is short there
+#
+# **3.** *(notebook [[masks]])* Six tokens, one layer, a causal mask. You change the fifth token. Whose outputs move?
 #
 # - **a** those of all six
 # - **b** those of the fifth and the sixth
 # - **c** those of the first five
-#
-# **2.** *(notebook [[multi_head]])* A layer has $d_{model} = 512$ and 8 heads. How many numbers are one token's keys, in all heads?
-#
-# - **a** 64
-# - **b** 512
-# - **c** 4,096
-#
-# **3.** *(notebook [[model_of_your_own]])* Ten models are ranked by loss. The first is far below the best table. What is it?
-#
-# - **a** the best model: the loss says so
-# - **b** a model that has learned the text by heart
-# - **c** a model that sees what it should guess, and writes nonsense
 
 # %%
 predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" or "c"

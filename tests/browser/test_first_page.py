@@ -575,7 +575,7 @@ def test_the_way_down_changes_nothing_and_back_comes_back(with_model, new_page, 
 
 def test_an_answer_that_is_not_computed_is_grey(with_model, new_page):
     page = opened(new_page(1366, 768), with_model())
-    colour = "getComputedStyle(document.querySelector('#answer .sure')).color"
+    colour = "first.colour('#answer .sure')"
     guess(page)
     lively = page.evaluate(colour)
     turn(page, KNOB)
