@@ -865,7 +865,10 @@
   $("d_k").addEventListener("pointercancel", () => choose({ stop: held }));
   for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
-  $("strongest").addEventListener("click", () => keep(strongest));
+  $("strongest").addEventListener("click", () => {
+    if (removed()) choose({ way: "head" }); // one wants to see it
+    keep(strongest);
+  });
   $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
   $("exchange").addEventListener("click", () => {
     const other = item.id === "mary" ? "john" : "mary";

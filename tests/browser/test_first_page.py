@@ -365,6 +365,9 @@ def test_a_head_can_be_removed(url, new_page):
     page.mouse.click(*at_head(page, 25, 5))  # another one instead
     page.mouse.move(1, 1)
     assert said(page).endswith(f"Now it is {expected(25, 5)[1]} sure.") and "w=without" in page.url
+    page.get_by_role("button", name="Strongest head").click()
+    assert back.count() == 0 and any(row(page)) and "w=without" not in page.url
+    button.click()
     back.click()
     assert said(page).endswith("So does the model: it is 92 % sure.") and any(row(page))
     page.get_by_role("button", name="Strongest head").click()
