@@ -196,8 +196,8 @@
   const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(288, innerHeight * (scene ? 0.36 : 0.47))); // of ribbons that stay
 
   function stay() {
-    // on a phone the ribbons stay in view beside what changes them, and cover nothing that takes the focus
-    const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
+    // on a phone the ribbons stay beside what changes them, and cover nothing that takes the focus; a change of height takes time
+    const high = Number.parseFloat(svg.style.height), stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
     $("scenes").style.setProperty("--stays", `${stays ? high : 0}px`);
   }
 

@@ -778,6 +778,11 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page, size)
     page.wait_for_function("scrollY >= 300")
     turn(page, KNOB)
     assert page.get_by_role("tab").nth(KNOB).bounding_box()["y"] == pytest.approx(before - 300, abs=1)
+    turn(page, WHERE)
+    page.emulate_media(reduced_motion="no-preference")  # the picture's height changes in time
+    turn(page, KNOB)
+    assert page.locator("#stage.stays").count() == 1
+    page.emulate_media(reduced_motion="reduce")
     page.locator("#d_k").scroll_into_view_if_needed()
     page.locator("#way").evaluate("one => one.scrollIntoView({ block: 'end' })")
     stage, slider = (page.locator(one).bounding_box() for one in ("#stage", "#d_k"))
