@@ -26,8 +26,8 @@ DESCRIPTION = (
     "works, number by number, in notebooks that run in your browser."
 )
 HEAD = (
-    "A head is one of 270 small parts of this model. At each word it looks back and takes a bit of every word so far: "
-    "the thicker the ribbon, the more."
+    "A head is one of 270 small parts of this model. At each word it takes in a bit of what every word so far says: "
+    "the thicker the ribbon, the more. That is attention."
 )
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"

@@ -196,8 +196,8 @@
   const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(288, innerHeight * (scene ? 0.36 : 0.47))); // of ribbons that stay
 
   function stay() {
-    // on a phone the ribbons stay in view beside what changes them, and cover nothing that takes the focus
-    const high = svg.clientHeight, stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
+    // on a phone the ribbons stay beside what changes them, and cover nothing that takes the focus; a change of height takes time
+    const high = Number.parseFloat(svg.style.height), stays = svg.classList.toggle("stays", upright.matches && scene < 3 && high <= mostHigh());
     $("scenes").style.setProperty("--stays", `${stays ? high : 0}px`);
   }
 
@@ -865,7 +865,10 @@
   $("d_k").addEventListener("pointercancel", () => choose({ stop: held }));
   for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
-  $("strongest").addEventListener("click", () => keep(strongest));
+  $("strongest").addEventListener("click", () => {
+    if (removed()) choose({ way: "head" }); // one wants to see it
+    keep(strongest);
+  });
   $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
   $("exchange").addEventListener("click", () => {
     const other = item.id === "mary" ? "john" : "mary";

@@ -365,6 +365,9 @@ def test_a_head_can_be_removed(url, new_page):
     page.mouse.click(*at_head(page, 25, 5))  # another one instead
     page.mouse.move(1, 1)
     assert said(page).endswith(f"Now it is {expected(25, 5)[1]} sure.") and "w=without" in page.url
+    page.get_by_role("button", name="Strongest head").click()
+    assert back.count() == 0 and any(row(page)) and "w=without" not in page.url
+    button.click()
     back.click()
     assert said(page).endswith("So does the model: it is 92 % sure.") and any(row(page))
     page.get_by_role("button", name="Strongest head").click()
@@ -775,6 +778,11 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page, size)
     page.wait_for_function("scrollY >= 300")
     turn(page, KNOB)
     assert page.get_by_role("tab").nth(KNOB).bounding_box()["y"] == pytest.approx(before - 300, abs=1)
+    turn(page, WHERE)
+    page.emulate_media(reduced_motion="no-preference")  # the picture's height changes in time
+    turn(page, KNOB)
+    assert page.locator("#stage.stays").count() == 1
+    page.emulate_media(reduced_motion="reduce")
     page.locator("#d_k").scroll_into_view_if_needed()
     page.locator("#way").evaluate("one => one.scrollIntoView({ block: 'end' })")
     stage, slider = (page.locator(one).bounding_box() for one in ("#stage", "#d_k"))
