@@ -129,8 +129,8 @@ for i, j in ((3, 1), (103, 101), (1003, 1001)):
 predict.shifted(guess_shifted)
 
 # %% [markdown]
-# Each circle shows two features of a query and the same two of a key. **Try.** Move *position*, then *distance*: when does an angle
-# between two arrows change?
+# Each circle shows two features of a query and the same two of a key. **Try.** Move *position*, then *distance*: which one turns
+# a query and its key apart?
 
 # %%
 arrows = live.rotations()
