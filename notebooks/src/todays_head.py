@@ -137,7 +137,7 @@ arrows = live.rotations()
 arrows
 
 # %% [markdown]
-# When both tokens move on, every arrow rotates, and the angle between two arrows stays. A dot product depends on that angle and on the
+# When both tokens advance, every arrow rotates, and the angle between two arrows stays. A dot product depends on that angle and on the
 # lengths. Let $R_p$ rotate a vector by the angle
 # of position $p$. Then
 #

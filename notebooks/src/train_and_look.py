@@ -644,9 +644,9 @@ print(f"induction head's weight after a copy {w:.2f}")
 #
 # **Predict.** Only the keys get what layer 1 wrote; queries and values are made without it. What is the accuracy?
 #
-# - **a** as low as without layer 1
-# - **b** about half way
-# - **c** as high as with layer 1 in all three
+# - **a** about half way
+# - **b** as high as with layer 1 in all three
+# - **c** as low as without layer 1
 
 # %%
 guess_patching = None  # "a", "b" or "c"
