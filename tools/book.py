@@ -110,7 +110,7 @@ def ways_to_run(notebook, run, lab, model):
     """Return the line under a title that says what a page cannot do, and where this notebook runs."""
     ways = [SAVED]
     if run:
-        ways.append(f'<a href="{run}">Run it in your browser</a> (at first about 40 MB), or go')
+        ways.append(f'<a href="{run}">Run it in your browser</a>, at first about 40 MB.')
     if lab:
         first = "The model reads on the first page" if model and notebook.slug == "it_speaks" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
