@@ -405,7 +405,7 @@ predict.hidden_bugs(guess_hidden)
 # a sum over keys, each with its own value, so their order does not matter. In a chunk the mask counts keys from the oldest,
 # and hides the wrong ones.
 #
-# Most people test as in the third column, *6, then 1*. New keys in front stay hidden there, because the cache is empty when the only
+# It is tempting to test as in the third column, *6, then 1*. New keys in front stay hidden there, because the cache is empty when the only
 # chunk comes. So test with a *second* chunk longer than 1.
 #
 # Two more bugs sit outside the model: a second beginning goes into the cache of the first, or two texts share one cache.
