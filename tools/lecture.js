@@ -239,9 +239,11 @@ function fit(section) {
   spread(body, picture);
 }
 
-// Words are larger where all of a slide has room for it.
+// Words are larger where all of a slide has room for it, but never than a table below them.
 function roomy(section, fits) {
-  section.classList.toggle("roomy", !section.matches(".dense, [data-kind=title]"));
+  const table = section.querySelector(".picture:has(> table)"), small = table && +table.style.zoom < TEXT;
+  const column = root.matches(".narrow") && section.matches(".beside");
+  section.classList.toggle("roomy", !small && !column && !section.matches(".dense, [data-kind=title]"));
   if (!fits()) section.classList.remove("roomy");
 }
 
