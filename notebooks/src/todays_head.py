@@ -501,7 +501,7 @@ print("cap 50:", *(f"{s} becomes {50 * np.tanh(s / 50):.2f}" for s in (5, 100)))
 # %% [markdown]
 # Not more, because half of the queries point away from that key. Qwen3's [QK-norm](../REFERENCES.md#henry-2020) is this `rms_norm` of each
 # query and key: no scaled score exceeds $\sqrt{d_k}$ then. A learned **gain** for each feature lifts the limit, so that a head
-# can still be sharp. Gemma 2's [softcap](../REFERENCES.md#gemma-2) makes $C \tanh(s / C)$ of a scaled score $s$: it leaves small ones as they are.
+# can still be sharp. Gemma 2's [softcap](../REFERENCES.md#gemma-2) makes $C \tanh(s / C)$ of a scaled score $s$.
 
 
 # %%
@@ -636,9 +636,9 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
 guess_norm_order = None  # "a", "b" or "c"
 
 # %%
-q, gain = np.random.default_rng(2).normal(size=(5, 8)), W["q_gain"]
-alone = rotated(rms_norm(q)) - rms_norm(rotated(q))
-with_gain = rotated(rms_norm(q, gain)) - rms_norm(rotated(q), gain)
+some, gain = np.random.default_rng(2).normal(size=(5, 8)), W["q_gain"]
+alone = rotated(rms_norm(some)) - rms_norm(rotated(some))
+with_gain = rotated(rms_norm(some, gain)) - rms_norm(rotated(some), gain)
 print(f"norm alone: the order matters by {np.abs(alone).max():.2f}")
 print(f"with gain:  the order matters by {np.abs(with_gain).max():.2f}")
 
@@ -823,6 +823,29 @@ verdict
 # ```
 #
 # </details>
+
+# %% [markdown]
+# And the real model, rotated by `my_slowed`? On the prose, at a gap of 12,000:
+
+
+# %% jupyter={"source_hidden": true}
+def far(x, positions, base):  # the second half stands 12,000 positions on
+    later = 12_000 * (np.arange(len(positions)) >= len(positions) // 2)
+    pairs = x[..., :32] + 1j * x[..., 32:]  # (h, n, d_k / 2)
+    turned = pairs * np.exp(1j * np.outer(positions + later, rate))
+    return np.concatenate([turned.real, turned.imag], axis=-1).astype(x.dtype)
+
+
+# %% tags=["nbval-ignore-output"]
+lost, told = found["loss"]["as trained"]["12000"][2], "by parts, stored"
+loss = found["loss"]["by parts"]["12000"][2]
+if verdict and not smollm.missing():
+    speaker, told = smollm.load(), "by my_slowed"
+    rate = my_slowed(frequencies(64, speaker.base), 4.0, 8192)  # (d_k / 2,)
+    twice = speaker.tokens(smollm.TEXTS["prose"])[:40] * 2
+    rows, _ = speaker.using(rope=far)(twice)
+    loss = speaker.surprise(rows[40:-1], twice[41:]).mean()
+print(f"loss on the copy: as trained {lost:.1f}, {told} {loss:.1f}")
 
 # %% [markdown] tags=["predict"]
 # ## 6 · What has come since
