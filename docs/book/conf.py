@@ -23,7 +23,7 @@ default_role = "code"
 autodoc_typehints = "none"  # the docstrings say types and shapes
 
 html_theme = "furo"
-html_static_path = ["static"]
+html_static_path, templates_path = ["static"], ["templates"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
 html_favicon = "icon.svg"
 toc_object_entries_show_parents = "hide"  # a name stays whole in the contents
@@ -57,8 +57,6 @@ def name_levels(app, pagename, templatename, context, doctree):
 def describe(app, pagename, templatename, context, doctree):
     """Say what a page is about, and which picture stands beside a link to it: the card."""
     title = re.sub("<.*?>", "", context.get("title", pagename))
-    if pagename == "index":
-        context["docstitle"] = title  # else its tab would say the name alone
     told = (" ".join(part.astext().split()) for part in doctree.findall(paragraph)) if doctree else ()
     words = next((words for words in told if len(words) > 40), f"{project}: {title}, {LONG_TITLE}")
     words = re.sub(r"\\sqrt{(.*?)}", r"√\1", words).replace("\\", "")

@@ -69,9 +69,24 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     assert page.evaluate("ask.formulasAreDrawn()")
     assert "$" not in page.evaluate("ask.prose()")
     assert page.evaluate("ask.imagesAreShown()")
-    assert page.locator("article svg[role=img]:not(:has(> title))").count() == 0
+    assert page.locator("article svg[role=img]:not(:has(> title), [aria-label])").count() == 0
     assert page.locator(".attnlib-run").count() == (name in NAMES)
     assert page.locator(".attnlib-run a").count() == 2 * (name in NAMES and address() is not None)  # nothing runs here
+
+
+@pytest.mark.parametrize("width", [390, 768, 1366, 1920])
+def test_the_front_page_has_a_picture_a_first_step_and_the_course(new_page, book, width):
+    page, problems = opened(new_page, book, "index", width)
+    picture, begin = page.locator(".attnlib-sentence svg:visible"), page.locator("article a.btn.main")
+    assert picture.count() == 1 and problems == [] and page.evaluate("ask.fitsAcross()")
+    assert "Mary" in picture.text_content() and page.evaluate("ask.tooSmall()") == []
+    assert begin.get_attribute("href") == f"{NAMES[0]}.html"
+    assert begin.evaluate("part => part.getBoundingClientRect().bottom") < 844  # in sight without a scroll
+    rows = page.locator(".part li a")
+    assert rows.evaluate_all("all => all.map((a) => a.getAttribute('href'))") == [f"{name}.html" for name in NAMES]
+    assert page.locator(".part").count() == len({notebook.part for notebook in SERIES if notebook.part})
+    sizes = page.locator(".part li .glyph").evaluate_all("all => all.map((g) => [g.clientWidth, g.clientHeight])")
+    assert sizes == [[72, 44]] * len(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
