@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 from itertools import pairwise
+from urllib.parse import quote
 
 import nbformat
 import numpy as np
@@ -216,15 +217,35 @@ def test_the_search_finds_softmax(new_page, book):
     assert problems == []
 
 
-def test_a_result_of_the_search_shows_an_excerpt_and_leads_to_the_word(new_page, book):
+# What a reader types, a page that has it, and what its excerpt says: text rather than code, a formula as one types it.
+EXCERPTS = {
+    "sqrt d_k": ("scaling", "Attention divides its scores by √d_k."),
+    "kv cache": ("one_token_at_a_time", "This is a KV cache."),
+    "causal": ("masks", "This mask is causal: each word"),
+    "NaN": ("vectorized", "inf divided by a sum that is inf is nan"),
+    "nan_to_num": ("casebook", ".nan_to_num() after"),
+    "rope": ("todays_head", "rotary position embedding, RoPE"),
+}
+
+
+@pytest.mark.parametrize("asked", EXCERPTS)
+def test_a_result_of_the_search_shows_a_paragraph_and_leads_to_its_section(new_page, book, asked):
+    lesson, words = EXCERPTS[asked]
     with served(book) as url:  # from a file a browser reads no other file
         page = new_page(1366, 768)
-        page.goto(f"{url}/search.html?q=entropy")
-        found = page.locator("#search-results li p.context", has_text="entropy")
-        found.first.wait_for()
-        assert not re.search(r"[a-z][.?!][A-Z][a-z]", " ".join(found.all_inner_texts()))  # blocks have a space between
-        page.locator("#search-results li > a[href*=':~:text=entropy']").first.click()
-        page.wait_for_function("scrollY > 300")
+        page.goto(f"{url}/search.html?q={quote(asked)}")
+        found = page.locator(f"#search-results li:has(> a[href^='{find_notebook(lesson).name}'])")
+        found.locator("p.context", has_text=words).wait_for(timeout=30_000)
+        shown = page.locator("#search-results p.context").all_inner_texts()
+        glued = r"(?!\bnn)[a-z]{2}[.?!][A-Z][a-z]|QK⊤"  # blocks have a space between
+        assert not [text for text in shown if re.search(glued, text)] and all(len(text) < 330 for text in shown)
+        section = found.locator("p.context[data-at]")
+        if section.count():
+            place = section.get_attribute("data-at")
+            assert found.locator("a").get_attribute("href").endswith(f"#{place}")
+            found.locator("a").click()
+            page.wait_for_function("scrollY > 300")
+            assert page.locator(f"section#{place}").count() == 1
 
 
 @pytest.mark.parametrize("name", [*NAMES, *BESIDE, "search"])
