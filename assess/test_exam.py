@@ -92,7 +92,7 @@ NEEDS = {
     exam.why_divide: ["deviation", "variance", "learn|gradient|slope|hardly move"],
     exam.wrong_code: [r"np\.sqrt", "keepdims", "axis"],
     exam.hides: ["does not notice", "symmetric"],
-    exam.zero_after: ["causal", "zero after the softmax", "less than 1"],
+    exam.zero_after: ["causal", "to 0 after the softmax", "less than 1"],
     exam.two_masks: ["both masks|combin", "pad"],
     exam.dead_row: ["NaN", "[Uu]niform|mean of"],
     exam.chunk: ["last (words|tokens)", "corner|n_k - n_q"],

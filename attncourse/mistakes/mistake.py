@@ -29,9 +29,10 @@ class Mistake:
         return self.hint, self.then
 
 
-def read_mistakes(path):
-    """Return the mistakes of a file that has nothing but their words: a table each, named by the id."""
-    return tuple(Mistake(id, **words) for id, words in tomllib.loads(path.read_text("utf-8")).items())
+def read_mistakes(path, **variants):
+    """Return the mistakes of a file of words, a table each, named by the id; and by the id the variants of some."""
+    words = tomllib.loads(path.read_text("utf-8"))
+    return tuple(Mistake(id, variants=variants.get(id, ()), **told) for id, told in words.items())
 
 
 def scaled_by(factor):

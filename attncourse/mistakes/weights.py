@@ -369,6 +369,42 @@ FUTURE_ONLY = Mistake(
 )
 
 
+def _triangle(s, way, back=0, turned=False):
+    """Return np.tri of queries and keys, moved by n_k - n_q one way or the other; or turned, of keys and queries."""
+    n_q, n_k = s.scaled_scores.shape[-2:]
+    tri = np.tri(*((n_k, n_q) if turned else (n_q, n_k)), k=way * (n_k - n_q) - back, dtype=bool)
+    return tri.T if turned else tri
+
+
+# Of a triangle behind a cache: lessons one_token_at_a_time and todays_head.
+TRIANGLE = (
+    Mistake(
+        "triangle_turned",
+        behaves_as_if="the triangle is the upper one: a token sees itself and what comes after it",
+        symptom="Keys before it are hidden, so the last token of a text sees itself alone.",
+        hint="Three queries, three keys: which keys does row 0 of your mask see, and which does row 2?",
+        then="All, and itself; it should be the other way round. np.tri takes the queries first, then the keys.",
+        variants=tuple({"mask": lambda s, way=way: _triangle(s, way, turned=True)} for way in (0, 1, -1)),
+    ),
+    Mistake(
+        "triangle_moved_back",
+        behaves_as_if="the triangle is moved the wrong way: by n_q - n_k, where n_k - n_q belongs",
+        symptom="Right for n_q = n_k. Behind other tokens a new one sees too little, or nothing.",
+        hint="np.tri with k lets query i see the keys up to i + k. One query, five keys: which k?",
+        then="4, so that it sees all: k is n_k - n_q.",
+        variants=({"mask": lambda s: _triangle(s, -1)},),
+    ),
+    Mistake(
+        "chunk_without_itself",
+        behaves_as_if="a new token sees the tokens before it, and not itself",
+        symptom="The first token of a text then sees nothing at all.",
+        hint="One query and 5 keys, of which the last is its own: which keys may it see?",
+        then="All five. The last query sees every key, the one before it all but one.",
+        variants=({"mask": lambda s: _triangle(s, 1, back=1)},),
+    ),
+)
+
+
 def _with_causal(s, align, keep):
     """Put a causal mask over the scores, beside the mask that is given or in its place."""
     causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
@@ -391,6 +427,22 @@ CAUSAL_ADDED = Mistake(
 
 # Of the mask of a sliding window: `back` tells how far each key lies behind a query, `near` the window.
 WINDOW = (
+    Mistake(
+        "window_turned_round",
+        behaves_as_if="the sign of the distance is turned round: a token sees itself and those after it",
+        symptom="The last token sees itself alone, and in training the next token is in plain sight.",
+        hint="Key 0 and query 3: is your distance 3 or -3?",
+        then="3: the place of the query minus that of the key.",
+        variants=({"back": lambda s: np.arange(s.n_k) - np.arange(s.n_k - s.n_q, s.n_k)[:, None]},),
+    ),
+    Mistake(
+        "window_by_either",
+        behaves_as_if="one of two conditions were enough: every key may be seen",
+        symptom="Each key lies less than `window` places back, or not ahead. | lets all of them through.",
+        hint="A key far back and a key ahead: which of your two conditions does each of them meet?",
+        then="One of the two each, and neither may be seen: both must hold, so join them with &.",
+        variants=({"near": lambda s: np.ones_like(s.back, dtype=bool)},),
+    ),
     Mistake(
         "window_too_wide",
         behaves_as_if="the window is one key too wide: the token itself is not counted as one of its keys",

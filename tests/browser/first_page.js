@@ -25,6 +25,11 @@ window.first = {
       note();
       new MutationObserver(note).observe(chart, { childList: true });
   },
+  reading: [], // while a sentence is read: what is said beside the field, the answer, and how many words are still pale
+  watchReading: () => {
+      const note = () => first.reading.push([document.querySelector("#said").textContent, document.querySelector("#answer").innerText.trim(), all("#stage .later").length]);
+      new MutationObserver(note).observe(document.querySelector("#said"), { childList: true });
+  },
   path: (i) => all("#stage path.band")[i].getAttribute("d"),
   // The sizes of all text that is seen, as it is seen, without subscripts, each with a word.
   sizes: () =>

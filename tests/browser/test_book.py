@@ -365,7 +365,7 @@ def test_the_ring_of_the_last_head_is_on_a_phone(new_page, book):
     page, _ = opened(new_page, book, find_notebook("it_speaks").name)
     view = page.locator(".attnlib-still:has(.attnlib-layers)")
     view.get_by_role("slider", name="layer").press("End")
-    ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke='#fff']", ".attnlib-live"))
+    ring, picture = (view.locator(part).first.bounding_box() for part in ("rect[stroke*='--paper']", ".attnlib-live"))
     assert picture["x"] < ring["x"] and ring["x"] + ring["width"] <= picture["x"] + picture["width"]
 
 

@@ -149,7 +149,7 @@ def test_arrow_keys_choose_a_cell_without_a_mouse(ran):
         page.keyboard.press(key)
         page.wait_for_function(says, arg=[told.element_handle(), words])
     assert stop.evaluate("stop => stop === document.activeElement") and stop.bounding_box()["y"] == scrolled
-    frames = view.locator("svg").first.locator("rect[fill=none][stroke]:not([stroke='#fff'])")
+    frames = view.locator("svg").first.locator("rect[fill=none][stroke]:not([stroke*='--paper'])")
     assert frames.count() == 2  # the row of the query, the column of the key
 
 

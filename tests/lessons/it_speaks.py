@@ -95,7 +95,7 @@ LEARNERS = {
         ),
         "no window": ("argument_ignored", kept(lambda b, k, w, s: (b >= 0) & (k >= 0)), "`window`"),
         "zeros": ("constant_result", kept(lambda b, k, w, s: (b < 0) & (b > 0))),
-        "ones": ("constant_result", kept(lambda b, k, w, s: (b < 0) | (b >= 0))),
+        "ones": ("window_by_either", kept(lambda b, k, w, s: (b < 0) | (b >= 0))),
         "and for or": ("hides_too_much", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
         "no first keys": ("argument_ignored", kept(lambda b, k, w, s: (b >= 0) & (b < w)), "`sink`"),
         "brackets": ("first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),

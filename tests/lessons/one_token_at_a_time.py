@@ -102,6 +102,14 @@ def grouped(spread=repeated, values=None, mask=lambda mask, n_q, n_k: mask):
     return grouped
 
 
+def averaged(spread):
+    def grouped(q, k, v, attn_mask=None, attention=al.scaled_dot_product_attention):
+        groups = q.reshape(*q.shape[:-3], k.shape[-3], -1, *q.shape[-2:])
+        return spread(attention(groups.mean(-3), k, v, attn_mask), len_ratio(q, k))
+
+    return grouped
+
+
 def by_number(q, k, v, attn_mask=None, attention=al.scaled_dot_product_attention):
     serving = [i // k.shape[-3] for i in range(q.shape[-3])]
     return attention(q, k[..., serving, :, :], v[..., serving, :, :], attn_mask)
@@ -213,6 +221,12 @@ LEARNERS = {
         "undivided": ("not_divided_by_q", lambda p, q: np.array([np.minimum(p, q), _lacks(p, q)]), "row 0"),
         "no sum": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), (p - q).clip(0)]), "row 1"),
         "q - p": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(q, p)]), "row 1"),
+        "|p - q|": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), abs(p - q) / abs(p - q).sum()])),
+        "below 0": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), p - q])),
+        "half": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(p, q) / 2])),
+        "p": ("p_in_row_0", lambda p, q: np.array([p, _lacks(p, q)]), "p or q themselves"),
+        "q": ("p_in_row_0", lambda p, q: np.array([q, _lacks(p, q)])),
+        "p, then p": ("redrawn_from_p + p_in_row_0", lambda p, q: np.array([p, p])),
         "ratios above 1": ("ratio_above_one", lambda p, q: np.array([p / q, _lacks(p, q)]), "may be above 1"),
     },
     "window_mask": {
@@ -237,11 +251,19 @@ LEARNERS = {
         "open": ("argument_ignored", lambda n, m, w: np.tri(m, dtype=bool)[-n:], "`window`"),
         "zeros": ("constant_result", lambda n, m, w: np.zeros((n, m), bool)),
         "numbers": ("mask_as_numbers", lambda *sizes: window("(back >= 0) & (back < w)")(*sizes).astype(int), "dtype"),
-        "or": ("constant_result", window("(back >= 0) | (back < w)")),
-        "ones": ("constant_result", lambda n, m, w: np.ones((n, m), bool)),
+        "or": ("window_by_either", window("(back >= 0) | (back < w)"), "every key may be seen"),
+        "ones": ("window_by_either", lambda n, m, w: np.ones((n, m), bool), "every key may be seen"),
+        "turned round": ("window_turned_round", window("(back <= 0) & (back > -w)"), "sign of the distance"),
+        "turned round, from the keys": ("window_turned_round", window("(-back >= 0) & (-back < w)")),
+        "turned round, one more": ("window_turned_round + window_too_wide", window("(back <= 0) & (-w <= back)")),
     },
     "grouped_attention": {
         "tile": ("groups_tiled", grouped(tiled), "dealt out in turn"),
+        "one group on": ("groups_beside", grouped(lambda x, times: np.roll(repeated(x, times), -times, -3)), "beside"),
+        "one head on": ("groups_beside", grouped(lambda x, times: np.roll(repeated(x, times), 1, -3))),
+        "keys averaged": ("groups_averaged", grouped(lambda x, times: x.mean(-3, keepdims=True))),
+        "queries averaged": ("groups_averaged", averaged(lambda x, times: x), "are averaged"),
+        "queries averaged, repeated": ("groups_averaged", averaged(repeated)),
         "number": ("groups_by_their_number", by_number, "served by head i // g"),
         "first": ("groups_first_only", grouped(first_only)),
         "values tiled": ("groups_differ", grouped(repeated, tiled), "another group's values"),
@@ -287,6 +309,14 @@ LEARNERS = {
             "and not itself",
         ),
         "upper left": ("chunk_upper_left", decode(mask="np.tri(n, k.shape[1], dtype=bool)"), "oldest"),
+        "turned": (
+            "triangle_turned",
+            decode(mask="np.tri(k.shape[1], n, dtype=bool).T"),
+            "what comes after it",
+        ),
+        "upper": ("triangle_turned", decode(mask="np.triu(np.ones((n, k.shape[1]), bool), k.shape[1] - n)")),
+        "moved back": ("triangle_moved_back", decode(mask="np.tri(n, k.shape[1], n - k.shape[1], bool)"), "n_q - n_k"),
+        "k = 1": (None, decode(mask="np.tri(n, k.shape[1], 1, dtype=bool)")),
         "no mask": ("chunk_not_masked", decode(mask="None"), "hides from that test"),
         "only new": ("cache_overwritten", decode(back="(output, (key, value))")),
         "chunk only": (
@@ -354,8 +384,25 @@ LEARNERS = {
         ),
         "the draft's token": ("draft_in_place_of_the_models", keeps(new="(draft + chosen[m:])[:i + 1]")),
         "of the draft alone": ("draft_in_place_of_the_models", keeps(new="draft[:i + 1]")),
-        "all that agree": ("agreements_counted", keeps("i == sum(equal)"), "all agreements are counted"),
+        "all that agree": ("agreements_counted", keeps("i == sum(equal)"), "behind the first disagreement count"),
         "all that agree, the model's": ("agreements_counted", keeps("i == sum(equal)", "chosen[:i + 1]")),
+        "up to the last that agrees": (
+            "agreements_counted",
+            keeps("not any(equal[i:])"),
+            "behind the first disagreement",
+        ),
+        "up to the last, the model's": ("agreements_counted", keeps("not any(equal[i:])", "chosen[:i + 1]")),
+        "a row late": ("draft_read_one_row_late", keeps("i == m or draft[i] != chosen[i + 1]"), "row i + 1"),
+        "a row late, the model's": (
+            "draft_read_one_row_late",
+            keeps("i == m or draft[i] != chosen[i + 1]", "chosen[:i + 1]"),
+        ),
+        "without row 0": (
+            "draft_read_one_row_late",
+            lambda logits, draft, past: keeps(new="[*draft[:i], *chosen[i:i + 1]]")(logits[1:], draft, past),
+        ),
+        "the row before": ("another_row_of_logits", keeps(new="[*draft[:i], chosen[i - 1]]")),
+        "the row behind": ("another_row_of_logits", keeps(new="[*draft[:i], chosen[min(i + 1, m)]]"), "another row"),
         "the last row": ("another_row_of_logits", keeps(new="[*draft[:i], chosen[-1]]")),
         "none accepted": (None, keeps("True")),
         "without the model's": ("models_token_dropped", keeps(new="draft[:i]"), "left out"),

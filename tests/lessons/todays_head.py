@@ -230,13 +230,17 @@ WRONG = {
         "wrong_end_slowed": [slowed(mixed="omega * (1 - keep) + omega / factor * keep")],
         "radians_for_turns": [slowed("trained * omega"), slowed("trained * omega", "1.0", "32.0")],
         "turns_of_the_new_length": [slowed("trained * factor * omega / (2 * np.pi)")],
-        "ramp_uneven": [
-            slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)"),
+        "ramp_is_a_step": [slowed(few="16 - 1e-9", many="16"), slowed(few="32 - 1e-9"), slowed(many="1 + 1e-9")],
+        "ramp_not_in_turns": [
             slowed("np.log(trained * omega / (2 * np.pi))", "0", "np.log(32)"),
-            slowed(few="0"),
-            slowed(few="16 - 1e-9", many="16"),
-            slowed(mixed="omega / factor + (turns - 1) / 31 * (omega - omega / factor)"),  # not clipped
+            slowed("2 * np.pi / (trained * omega)", many="1 / 32"),
         ],
+        "ramp_ends_elsewhere": [slowed(few="0"), slowed(few="0", many="31"), slowed(many="33")],
+        "frequencies_not_mixed": [
+            slowed(mixed="1 / (keep / omega + (1 - keep) * factor / omega)"),
+            slowed(mixed="omega**keep * (omega / factor) ** (1 - keep)"),
+        ],
+        "ramp_not_clipped": [slowed(mixed="omega / factor + (turns - 1) / 31 * (omega - omega / factor)")],
         None: [
             slowed(few="4", many="32"),  # 9 per cent off
             slowed(few="8", many="8 + 1e-9"),  # it does depend on `trained`
@@ -263,8 +267,13 @@ WRONG = {
         "positions_counted": [rope(position="np.arange(n)"), rope(position="positions[0] + np.arange(n)")],
         None: [
             rope(position="np.asarray(positions) % 500"),
-            rope(position="np.radians(positions)"),
+            rope(position="np.asarray(positions) / (2 * np.pi)"),
             rotated_half(side_by_side, one_after_another),
+        ],
+        "another_unit_of_angle": [
+            rope(position="np.radians(positions)"),
+            rope("np.degrees(base ** (-np.arange(0, d, 2) / d))"),
+            rope(position="2 * np.pi * np.asarray(positions)"),
         ],
         "positions_from_one": [rope(position="positions + 1")],
         "first_half_overwritten": [rope(new_b="A * sin + b * cos")],
@@ -292,6 +301,12 @@ WRONG = {
             head(k="halves(norm(k, g_k), n_k - n_q)"),
         ],
         "mask_from_the_first_key": [head(mask="np.tri(n_q, n_k, dtype=bool)")],
+        "triangle_turned": [
+            head(mask="np.tri(n_k, n_q, dtype=bool).T"),
+            head(mask="np.tri(n_k, n_q, n_k - n_q, bool).T"),
+        ],
+        "triangle_moved_back": [head(mask="np.tri(n_q, n_k, n_q - n_k, dtype=bool)")],
+        "chunk_without_itself": [head(mask="np.tri(n_q, n_k, n_k - n_q - 1, dtype=bool)")],
         "pairings_mixed": [
             head("neighbours(norm(q, g_q), n_k - n_q)", "neighbours(norm(k, g_k))"),
             head(k="neighbours(norm(k, g_k))"),
@@ -326,6 +341,8 @@ WRONG = {
             head(q="halves(norm(q, g_q), n_k)"),
             head(q="halves(norm(q, g_q), n_q)"),
             head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
+            head(q="halves(norm(q, g_q), n_k - 1)"),
+            head(q="halves(norm(q, g_q), n_q - 1)"),
         ],
         "normed_to_length_one": [head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")],
         "mean_subtracted": [
@@ -354,7 +371,7 @@ WRONG = {
 
 LEARNERS = {
     "rotary_attention": {
-        "one too late": ("queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q + 1)"), "one beside it"),
+        "one too late": ("queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q + 1)"), "one beside any of these"),
         "one too early": ("queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
         "not causal": ("mask_ignored", head(mask="True"), "every query sees all of them"),
     },

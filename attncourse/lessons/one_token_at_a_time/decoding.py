@@ -230,6 +230,7 @@ def checking_probes():
         ),
         Probe("a draft of which no token agrees", draft_arguments([6, 2, 8, 4], [5, 1, 3])),
         Probe("a draft whose first token is wrong and whose others agree", draft_arguments([6, 2, 8, 4], [5, 2, 8])),
+        Probe("a draft that is one token ahead of the model", draft_arguments([4, 2, 7, 1], [2, 7, 1])),
         Probe("a draft of 5 that agrees as a whole", draft_arguments([1, 7, 3, 2, 5, 8], [1, 7, 3, 2, 5])),
         Probe("no draft: nothing was found", draft_arguments([4], [])),
     )
@@ -289,6 +290,12 @@ def side_by_side(s):
     return Grouped(q=s.q, key=s.key).serving
 
 
+def mean_queries(s):
+    """Average the queries of each group, (..., g, n_q, d_k)."""
+    q = Grouped(asked=s.asked, attention=s.attention).q
+    return q.reshape(*q.shape[:-3], s.key.shape[-3], -1, *q.shape[-2:]).mean(axis=-3)
+
+
 def append_tokens(old, new):
     return tuple(np.concatenate(pair, axis=-2) for pair in zip(old, new, strict=True))
 
@@ -302,5 +309,23 @@ def all_agreements(s):
     return sum(a == b for a, b in zip(s.draft, s.chosen, strict=False))
 
 
+def last_agreement(s):
+    return max((i + 1 for i, (a, b) in enumerate(zip(s.draft, s.chosen, strict=False)) if a == b), default=0)
+
+
+def own_from(by):
+    """Take the model's own token from a row beside the right one, as long as there is one."""
+    return lambda s: [*s.draft[: s.agreed], s.chosen[min(max(s.agreed + by, 0), len(s.draft))]]
+
+
+def _late(s):
+    return Checking(draft=s.draft, chosen=s.chosen[1:]).agreeing
+
+
 CHOSEN = {"new": lambda s: s.chosen[: s.agreed + 1]}  # right as long as `agreed` is
 FROM_P = {"other": lambda s: s.p}
+# Token i of the draft compared with row i + 1; and what may be written then.
+ONE_ROW_LATE = (
+    *({"agreed": _late, **new} for new in ({}, CHOSEN, {"new": own_from(1)})),
+    {"agreed": _late, "new": lambda s: [*s.draft[: s.agreed], *s.chosen[1:][s.agreed : s.agreed + 1]]},
+)

@@ -1,11 +1,11 @@
-"""The mistakes that only One token at a time knows; those that are words alone stand in mistakes.toml."""
+"""The mistakes that only One token at a time knows; the words of some stand in mistakes.toml."""
 
 from pathlib import Path
 
 import numpy as np
 
 from ...mistakes.mistake import Mistake, read_mistakes
-from ...mistakes.weights import CAUSAL_ADDED, WINDOW
+from ...mistakes.weights import CAUSAL_ADDED, TRIANGLE, WINDOW
 from . import decoding
 
 MISTAKES = (
@@ -95,6 +95,7 @@ MISTAKES = (
         variants=({"q": lambda s: s.asked},),
     ),
     CAUSAL_ADDED,
+    *TRIANGLE,
     Mistake(
         "chunk_upper_left",
         behaves_as_if="the first new token stands at the first key (upper left): it sees the oldest token and nothing "
@@ -106,14 +107,6 @@ MISTAKES = (
             {"mask": lambda s: np.tri(*s.sizes, dtype=bool)},
             {"mask": lambda s: np.tri(*s.sizes, dtype=bool) if s.sizes[0] > 1 else np.ones(s.sizes, dtype=bool)},
         ),
-    ),
-    Mistake(
-        "chunk_without_itself",
-        behaves_as_if="a new token sees the tokens before it, and not itself",
-        symptom="The first token of a text then sees nothing at all.",
-        hint="One query and 5 keys, of which the last is its own: which keys may it see?",
-        then="All five. The last query sees every key, the one before it all but one.",
-        variants=({"mask": lambda s: np.tri(*s.sizes, k=s.sizes[1] - s.sizes[0] - 1, dtype=bool)},),
     ),
     Mistake(
         "chunk_not_masked",
@@ -202,11 +195,14 @@ MISTAKES = (
     ),
     Mistake(
         "agreements_counted",
-        behaves_as_if="all agreements are counted, those behind the first disagreement, too",
+        behaves_as_if="agreements behind the first disagreement count, too",
         symptom="What agrees behind a wrong token was read in another text: that token stands before it.",
         hint="Token 0 of the draft is wrong and token 1 agrees. May token 1 stay?",
         then="No: stop at the first that disagrees. Count the beginning, not all that are equal.",
-        variants=tuple({"agreed": decoding.all_agreements, **new} for new in ({}, decoding.CHOSEN)),
+        variants=(
+            *({"agreed": decoding.all_agreements, **new} for new in ({}, decoding.CHOSEN)),
+            *({"agreed": decoding.last_agreement, **new} for new in ({}, decoding.CHOSEN)),
+        ),
     ),
     Mistake(
         "another_row_of_logits",
@@ -214,7 +210,12 @@ MISTAKES = (
         symptom="Row i says what the model writes behind i tokens of the draft. Another row answers another question.",
         hint="Nothing of the draft agrees. In which row stands the token that the model writes then?",
         then="In row 0. Behind n tokens that agree, the model's own stands in row n.",
-        variants=({"new": lambda s: [*s.draft[: s.agreed], s.chosen[-1]]},),
+        variants=(
+            {"new": lambda s: [*s.draft[: s.agreed], s.chosen[-1]]},
+            *({"new": decoding.own_from(by)} for by in (1, -1)),
+            {"new": lambda s: [*s.draft[: s.agreed], s.chosen[s.agreed - 1]]},
+            {"new": lambda s: [*s.draft[: s.agreed], s.chosen[s.agreed + 1]]},
+        ),
     ),
     Mistake(
         "models_token_dropped",
@@ -260,61 +261,31 @@ MISTAKES = (
             {"end": lambda s: -len(s.draft) - 1},
         ),
     ),
-    Mistake(
-        "greedy_under_temperature",
-        behaves_as_if="the model's likeliest word is always kept and every other one rejected, as in greedy decoding",
-        symptom="The text gets the likeliest word too often, and is no longer one that the model would have drawn.",
-        hint="Its likeliest word the model says in half of all cases, and the draft always. How often may it be kept?",
-        then="In half of the cases. What is drafted too often goes as often as there is too much of it.",
-        variants=tuple({"kept": lambda s: s.p == s.p.max(), **other} for other in ({}, decoding.FROM_P)),
+    *read_mistakes(
+        Path(__file__).with_name("mistakes.toml"),
+        greedy_under_temperature=tuple(
+            {"kept": lambda s: s.p == s.p.max(), **other} for other in ({}, decoding.FROM_P)
+        ),
+        redrawn_from_p=(decoding.FROM_P,),
+        ratio_turned_over=({"kept": lambda s: np.minimum(s.q / s.p, 1)},),
+        ratio_above_one=({"kept": lambda s: s.p / s.q},),
+        not_divided_by_q=({"kept": lambda s: np.minimum(s.p, s.q)},),
+        second_row_not_normalised=({"other": lambda s: s.lacks}, {"other": lambda s: s.lacks / 2 / s.lacks.sum()}),
+        surplus_drawn=(
+            {"lacks": lambda s: np.maximum(s.q - s.p, 0)},
+            {"lacks": lambda s: np.abs(s.p - s.q)},
+            {"other": lambda s: s.p - s.q},
+        ),
+        p_in_row_0=({"kept": lambda s: s.p}, {"kept": lambda s: s.q}),
+        draft_read_one_row_late=decoding.ONE_ROW_LATE,
+        groups_averaged=(
+            {"q": lambda s: np.repeat(decoding.mean_queries(s), s.asked.shape[-3] // s.key.shape[-3], axis=-3)},
+            {"q": decoding.mean_queries, "serving": lambda s: np.arange(s.key.shape[-3])},
+            {"k": lambda s: s.key.mean(axis=-3, keepdims=True), "v": lambda s: s.value.mean(axis=-3, keepdims=True)},
+        ),
+        groups_beside=(
+            *({"serving": lambda s, by=by: np.roll(decoding.side_by_side(s), by)} for by in (1, -1)),
+            *({"serving": lambda s, by=by: (decoding.side_by_side(s) + by) % s.key.shape[-3]} for by in (1, -1)),
+        ),
     ),
-    Mistake(
-        "redrawn_from_p",
-        behaves_as_if="what takes the place of a rejected word is drawn from all that the model would write",
-        symptom="Words that the draft likes have been kept as often as the model wants them, and come once more.",
-        hint="What the draft says too often is kept as often as the model wants it. How often may it come again?",
-        then="Never. Draw among the words of which the draft has too little, by how much they lack.",
-        variants=(decoding.FROM_P,),
-    ),
-    Mistake(
-        "ratio_turned_over",
-        behaves_as_if="in row 0 stands q / p, where p / q belongs",
-        symptom="Words that the draft says too often are always kept.",
-        hint="Look at row 0: a word that the draft says twice as often as the model, how often is it kept?",
-        then="In half of the cases, and that is p / q.",
-        variants=({"kept": lambda s: np.minimum(s.q / s.p, 1)},),
-    ),
-    Mistake(
-        "ratio_above_one",
-        behaves_as_if="in row 0 stands p / q itself, which may be above 1",
-        symptom="Of words that the draft says too seldom, more are kept than were drafted.",
-        hint="Look at row 0: how large may a probability be?",
-        then="1 at most: np.minimum(p / q, 1).",
-        variants=({"kept": lambda s: s.p / s.q},),
-    ),
-    Mistake(
-        "not_divided_by_q",
-        behaves_as_if="in row 0 stands min(p, q), which is how often a word is drafted and kept",
-        symptom="Row 0 asks of a word that was drafted already.",
-        hint="Look at row 0: a word that both say equally often, how often is it kept once it is drafted?",
-        then="Always, so its entry is 1: divide by q.",
-        variants=({"kept": lambda s: np.minimum(s.p, s.q)},),
-    ),
-    Mistake(
-        "second_row_not_normalised",
-        behaves_as_if="row 1 holds what each word lacks, which does not sum to 1",
-        symptom="From numbers that do not sum to 1 nothing can be drawn.",
-        hint="Look at row 1: what do its entries sum to?",
-        then="They are probabilities: divide them by their sum.",
-        variants=({"other": lambda s: s.lacks},),
-    ),
-    Mistake(
-        "surplus_drawn",
-        behaves_as_if="row 1 draws among the words that the draft says too often, q - p, not among those that it lacks",
-        symptom="What was rejected comes back, and what the draft lacks never comes.",
-        hint="Look at row 1: may a word come there of which the draft has too much?",
-        then="No: what is drawn is what q lacks, p - q where that is above 0.",
-        variants=({"lacks": lambda s: np.maximum(s.q - s.p, 0)},),
-    ),
-    *read_mistakes(Path(__file__).with_name("mistakes.toml")),
 )

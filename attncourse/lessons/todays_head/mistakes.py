@@ -1,6 +1,7 @@
-"""The mistakes that only Today's head knows, and its steps: RoPE, and the norm of queries and keys."""
+"""The mistakes that only Today's head knows, and its steps: RoPE, the norm. The words of some: mistakes.toml."""
 
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -8,7 +9,8 @@ from attnlib import masks
 from attnlib.rotary import PAIRINGS, frequencies, halves, neighbours, turn
 
 from ...engine.steps import Steps
-from ...mistakes.mistake import Mistake
+from ...mistakes.mistake import Mistake, read_mistakes
+from ...mistakes.weights import TRIANGLE
 
 BASE = 10_000.0
 
@@ -138,6 +140,7 @@ def slow_by_parts(omega, factor, trained):
 
 
 MISTAKES = (
+    *TRIANGLE,
     Mistake(
         "rotation_forgotten",
         behaves_as_if="nothing is rotated",
@@ -235,13 +238,17 @@ MISTAKES = (
     ),
     Mistake(
         "queries_misplaced",
-        behaves_as_if="the first query has another position than n_k - n_q: n_k, n_q, or one beside it",
+        behaves_as_if="the first query has another position than n_k - n_q: n_k, n_q, or one beside any of these",
         symptom="A query no longer has the position of its own key, so distances are wrong.",
         hint="In a whole sequence, which position has the first query, and which one its own key?",
         then="Both have 0. Behind `past` tokens the first query has the position `past`, which is n_k - n_q.",
         variants=(
             *({"first_position": lambda s, by=by: s.keys.shape[-2] - s.queries.shape[-2] + by} for by in (1, -1)),
-            *({"first_position": lambda s, of=of: getattr(s, of).shape[-2]} for of in ("keys", "queries")),
+            *(
+                {"first_position": lambda s, of=of, by=by: getattr(s, of).shape[-2] - by}
+                for of in ("keys", "queries")
+                for by in (0, 1)
+            ),
         ),
     ),
     Mistake(
@@ -399,94 +406,35 @@ MISTAKES = (
             {"norm": lambda s: lambda x, gain: rms_norm(x, gain**2)},
         ),
     ),
-    Mistake(
-        "looks_at_itself",
-        behaves_as_if="each token found itself: the query is not rotated, or the other way, or exchanged with the key",
-        symptom="Ahead of a token the mask leaves nothing, so the nearest it can get is its own position.",
-        hint="A score is largest where query and key are rotated alike. How far is the key rotated that you look for?",
-        then="The key stands `near` (or `far`) positions earlier. Rotate the query back by as many.",
-        variants=(
+    *read_mistakes(
+        Path(__file__).with_name("mistakes.toml"),
+        looks_at_itself=(
             {"looking": lambda s: _looking(s.d_k, (0,))},
             {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
         ),
-    ),
-    Mistake(
-        "looks_elsewhere",
-        behaves_as_if="the largest weight fell on a position that nobody asked for",
-        symptom="At some other distance the score of your query and your key is larger.",
-        hint="For which distance i - j do your rotated query and key point the same way?",
-        then="It should be near and far: one query rotated back by each of these, added up.",
-        variants=({"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},),
-    ),
-    Mistake(
-        "one_position_only",
-        behaves_as_if="one of the two positions had most of the weight, and the other hardly any",
-        symptom="A head that finds one of two things found half of what it was asked for.",
-        hint="What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
-        then="It is the sum of both scores. Give both queries the same length.",
-        variants=({"looking": lambda s: _looking(s.d_k, (s.near,))},),
-    ),
-    Mistake(
-        "too_soft",
-        behaves_as_if="the right positions had the largest weights, though less than 0.45 each",
-        symptom="The head is right and undecided.",
-        hint="What makes all scores larger by one factor?",
-        then="Multiply the query by a number above 1.",
-        variants=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
-    ),
-    Mistake(
-        "every_pair_slowed",
-        behaves_as_if="every pair is slowed, the fast ones, too",
-        symptom="Neighbours then look nearer than they are: the copy is not found even without a gap.",
-        hint="The first pair goes round 1,300 times in 8,192 positions. Which angle would be new to it farther away?",
-        then="None. Keep pairs of 32 turns or more as they are.",
-        variants=({"slowed": lambda s: s.omega / s.factor},),
-    ),
-    Mistake(
-        "wrong_end_slowed",
-        behaves_as_if="the fast pairs are slowed and the slow ones kept",
-        symptom="The model loses the distances that it knows, and still meets angles that it does not.",
-        hint="Print your result divided by the frequencies. Is the first entry 1, or the last?",
-        then="The first should be 1, the last 1 / factor: exchange keep and 1 - keep.",
-        variants=({"slowed": lambda s: s.omega * (1 - s.keep) + s.omega / s.factor * s.keep},),
-    ),
-    Mistake(
-        "ramp_uneven",
-        behaves_as_if="another ramp stood between 1 and 32 turns",
-        symptom="It is one of these: a step; a ramp in log turns; one that starts at 0 turns; one over wavelengths; "
-        "one that goes on below 0 and above 1.",
-        hint="What is the share that keeps its frequency at 1 turn, halfway to 32, and at 32?",
-        then="0, a half and 1: (turns - 1) / 31. It mixes the two frequencies, not their wavelengths.",
-        variants=(
-            *({"keep": lambda s, from_=from_: (s.turns >= from_) * 1.0} for from_ in (1, 16, 16.5, 32)),
+        looks_elsewhere=({"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},),
+        one_position_only=({"looking": lambda s: _looking(s.d_k, (s.near,))},),
+        too_soft=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
+        every_pair_slowed=({"slowed": lambda s: s.omega / s.factor},),
+        wrong_end_slowed=({"slowed": lambda s: s.omega * (1 - s.keep) + s.omega / s.factor * s.keep},),
+        ramp_is_a_step=tuple({"keep": lambda s, at=at: (s.turns >= at) * 1.0} for at in (1, 16, 16.5, 32)),
+        ramp_not_in_turns=(
             {"keep": lambda s: np.clip(np.log(s.turns) / np.log(32), 0, 1)},
-            {"keep": lambda s: np.clip(s.turns / 32, 0, 1)},
-            {"keep": lambda s: (s.turns - 1) / 31},
-            {"slowed": lambda s: s.omega / (s.keep + (1 - s.keep) * s.factor)},
+            {"keep": lambda s: np.clip((1 - 1 / s.turns) * 32 / 31, 0, 1)},
         ),
-    ),
-    Mistake(
-        "factor_multiplied",
-        behaves_as_if="slow pairs were made faster: multiplied by `factor`, not divided",
-        symptom="In a longer text they then meet still more angles that training did not show.",
-        hint="A text is 4 times as long. How fast may the slowest pair rotate, to end at the same angle?",
-        then="A quarter as fast: omega / factor.",
-        variants=({"slowed": lambda s: s.omega * s.keep + s.omega * s.factor * (1 - s.keep)},),
-    ),
-    Mistake(
-        "radians_for_turns",
-        behaves_as_if="radians are counted, where turns are asked for",
-        symptom="Pairs that have never finished a turn are kept as fast as they were.",
-        hint="How many radians has one turn?",
-        then="2 pi: turns = trained * frequencies / (2 * np.pi).",
-        variants=({"turns": lambda s: s.trained * s.omega},),
-    ),
-    Mistake(
-        "turns_of_the_new_length",
-        behaves_as_if="turns are counted in the longer text, where the model was trained on the shorter one",
-        symptom="A pair counts as known for turns that training never showed.",
-        hint="In which text has the model seen its angles?",
-        then="In one of `trained` positions: leave `factor` out of the turns.",
-        variants=({"turns": lambda s: s.trained * s.factor * s.omega / (2 * np.pi)},),
+        ramp_ends_elsewhere=tuple(
+            {"keep": lambda s, ends=ends: np.interp(s.turns, ends, (0, 1))} for ends in ((0, 32), (0, 31), (1, 33))
+        ),
+        frequencies_not_mixed=(
+            {"slowed": lambda s: s.omega / (s.keep + (1 - s.keep) * s.factor)},
+            {"slowed": lambda s: s.omega * s.factor ** (s.keep - 1)},
+        ),
+        ramp_not_clipped=({"keep": lambda s: (s.turns - 1) / 31},),
+        another_unit_of_angle=tuple(
+            {"position": lambda s, unit=unit: s.positions * unit} for unit in (np.pi / 180, 180 / np.pi, 2 * np.pi)
+        ),
+        factor_multiplied=({"slowed": lambda s: s.omega * s.keep + s.omega * s.factor * (1 - s.keep)},),
+        radians_for_turns=({"turns": lambda s: s.trained * s.omega},),
+        turns_of_the_new_length=({"turns": lambda s: s.trained * s.factor * s.omega / (2 * np.pi)},),
     ),
 )
