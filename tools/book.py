@@ -23,6 +23,7 @@ from .licence import licence_cell
 from .links import address, replace_marked
 from .numbering import render
 from .page import COURSE, FONTS, SCRIPT, STYLE, revive, tokens
+from .reading import PRINTED, output_html
 from .series import ROOT, SERIES
 
 SOURCES = ROOT / "docs" / "book"
@@ -70,6 +71,10 @@ def page(notebook, lab, model):
             cell.source = cell.source.replace("\n\n\n", "\n\n")
             fold(cell)
     revive(built.cells)
+    for cell in built.cells:
+        if cell.cell_type == "code":
+            shown = filter(None, map(output_html, cell.outputs))
+            cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": one}) for one in shown]
     return built
 
 
@@ -162,7 +167,7 @@ def gather(folder, lab, model):
     shutil.copy(ROOT / "docs" / "card.png", static)
     for name in FONTS:
         shutil.copy(LOOK / "fonts" / f"{name}.woff2", static)
-    style = tokens(*FONTS, at="./") + COURSE + STYLE + asked.STYLE
+    style = tokens(*FONTS, at="./") + COURSE + STYLE + asked.STYLE + PRINTED
     for name, ours in (("book.css", style), ("book.js", SCRIPT + asked.SCRIPT)):
         (static / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 

@@ -1,12 +1,13 @@
 """How Sphinx builds the book, from what tools/book.py gathers beside this file. No cell is executed."""
 
 import re
-from html import escape
+from html import escape, unescape
 
 from docutils.nodes import SkipNode, paragraph
 
 from tools.links import address
 from tools.page import formula, glue, hanging
+from tools.reading import columns_html, name_cells
 
 project = html_title = "attnlib"
 LONG_TITLE = "how attention works, number by number"
@@ -43,13 +44,23 @@ def block_math(translator, node):
     raise SkipNode
 
 
+def columns(printed):
+    """Return what a program has printed with its columns in place."""
+    return columns_html(unescape(re.sub("<.*?>", "", printed[0])).strip("\n").split("\n"))
+
+
 def name_levels(app, pagename, templatename, context, doctree):
     """Say of each caption in the contents at which level it is a heading, which a screen reader asks for.
 
-    A fold is called what it says, not "Toggle hidden content".
+    A fold is called what it says, not "Toggle hidden content". Columns of printed text keep their places, and the cells
+    of a wide table know their columns: on a phone they stand below each other.
     """
+    for part in filter(None, (context.get("prev"), context.get("next"))):
+        part["title"] = glue(part["title"])
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part, "").replace(' aria-label="Toggle hidden content"', "")
+        text = re.sub(r'(?<=<div class="highlight-text notranslate">).*?</div>', columns, text, flags=re.DOTALL)
+        text = re.sub('<table class="docutils.*?</table>', name_cells, text, flags=re.DOTALL)
         text = CODE.sub(lambda code: code[1] + "".join(map(hanging, code[2].splitlines(True))), text)
         context[part] = glue(text.replace('role="heading">', 'role="heading" aria-level="2">'))
 
