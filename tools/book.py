@@ -23,7 +23,7 @@ from .licence import licence_cell
 from .links import address, replace_marked
 from .numbering import render
 from .page import COURSE, FONTS, SCRIPT, STYLE, revive, tokens
-from .reading import PRINTED, output_html
+from .reading import PAPER, PRINTED, output_html
 from .series import ROOT, SERIES
 
 SOURCES = ROOT / "docs" / "book"
@@ -168,6 +168,7 @@ def gather(folder, lab, model):
     for name in FONTS:
         shutil.copy(LOOK / "fonts" / f"{name}.woff2", static)
     style = tokens(*FONTS, at="./") + COURSE + STYLE + asked.STYLE + PRINTED
+    style += PAPER.replace("main ", "article ")
     for name, ours in (("book.css", style), ("book.js", SCRIPT + asked.SCRIPT)):
         (static / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 

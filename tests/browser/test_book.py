@@ -72,6 +72,7 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     assert page.evaluate("ask.imagesAreShown()")
     assert page.locator("article svg[role=img]:not(:has(> title), [aria-label])").count() == 0
     assert page.locator(".attnlib-run").count() == (name in NAMES)
+    assert page.locator(".table-wrapper.attnlib-goes-on, .output.stream").count() == 0  # a table folds, text has columns
     assert page.locator(".attnlib-run a").count() == 2 * (name in NAMES and address() is not None)  # nothing runs here
 
 
@@ -185,15 +186,28 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
 
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
-    page, _ = opened(new_page, book, find_notebook("start_here").name)
-    table, going_on = page.locator(".table-wrapper").first, page.locator(".attnlib-goes-on")
-    assert "gradient" in table.evaluate("ask.masked")
-    table.evaluate("ask.toItsEnd")
-    table.and_(page.locator(":not(.attnlib-goes-on)")).wait_for()
-    assert table.evaluate("ask.masked") == "none"
+    page, _ = opened(new_page, book, find_notebook("bug_clinic").name)
+    figure, going_on = page.locator(".attnlib-figure").first, page.locator(".attnlib-goes-on")
+    assert "gradient" in figure.evaluate("ask.masked")
     assert going_on.count() and page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
+    figure.evaluate("ask.toItsEnd")
+    figure.and_(page.locator(":not(.attnlib-goes-on)")).wait_for()
+    assert figure.evaluate("ask.masked") == "none"
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.locator(".table-wrapper.attnlib-goes-on").first.wait_for(state="detached")
+    page.locator(".attnlib-figure.attnlib-goes-on").first.wait_for(state="detached")
+
+
+@pytest.mark.parametrize("name", [*(find_notebook(slug).name for slug in ("scaling", "casebook")), "watch", "class"])
+def test_on_paper_nothing_is_cut_and_nothing_around_the_page_is_printed(new_page, book, name):
+    page, _ = opened(new_page, book, name, 1366)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 643, "height": 980})  # A4 within its margins
+    assert page.evaluate("ask.fitsAcross()")
+    around = ".sidebar-drawer, .toc-drawer, .mobile-header, .skip-to-content, .related-pages, .attnlib-run, .back-to-top"
+    assert not any(part.is_visible() for part in page.locator(around).all())
+    boxes = page.locator("article :is(pre, .table-wrapper, .cell_output, .attnlib-formula):visible")
+    assert boxes.evaluate_all("all => all.filter((box) => box.scrollWidth > box.clientWidth + 1).length") == 0
+    assert not page.locator("article summary:visible").evaluate_all("all => all.filter((s) => !s.parentElement.open)")
 
 
 def test_the_mark_of_what_goes_on_is_not_why_it_does(new_page, book):
