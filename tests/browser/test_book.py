@@ -72,7 +72,7 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     assert page.evaluate("ask.imagesAreShown()")
     assert page.locator("article svg[role=img]:not(:has(> title), [aria-label])").count() == 0
     assert page.locator(".attnlib-run").count() == (name in NAMES)
-    assert page.locator(".table-wrapper.attnlib-goes-on, .output.stream").count() == 0  # a table folds, text has columns
+    assert page.locator(".table-wrapper.attnlib-goes-on, .output.stream").count() == 0  # a table folds
     assert page.locator(".attnlib-run a").count() == 2 * (name in NAMES and address() is not None)  # nothing runs here
 
 
@@ -203,7 +203,7 @@ def test_on_paper_nothing_is_cut_and_nothing_around_the_page_is_printed(new_page
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 643, "height": 980})  # A4 within its margins
     assert page.evaluate("ask.fitsAcross()")
-    around = ".sidebar-drawer, .toc-drawer, .mobile-header, .skip-to-content, .related-pages, .attnlib-run, .back-to-top"
+    around = ".sidebar-drawer, .toc-drawer, .mobile-header, .skip-to-content, .related-pages, .attnlib-run"
     assert not any(part.is_visible() for part in page.locator(around).all())
     boxes = page.locator("article :is(pre, .table-wrapper, .cell_output, .attnlib-formula):visible")
     assert boxes.evaluate_all("all => all.filter((box) => box.scrollWidth > box.clientWidth + 1).length") == 0
