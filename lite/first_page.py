@@ -33,30 +33,35 @@ HEAD = (
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
-# What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
+# What the page can break, by the names of lesson it_speaks: what it does in words, the term, the notebook, and how.
 MISTAKES = {
     "no scale": (
-        "too sharp: no scale",
+        "It forgets to divide.",
+        "no scale",
         "scaling",
         "Nothing is divided: scores stay eight times as large.",
     ),
     "no causal mask": (
-        "peeking ahead: no mask",
+        "It peeks ahead.",
+        "no mask",
         "masks",
         "While it reads, each word also sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
-        "mixed up: heads cut by reshape",
+        "It mixes up its heads.",
+        "wrong reshape",
         "multi_head",
         "While it reads the sentence, each head gets pieces of several words.",
     ),
     "upper-left mask with the cache": (
-        "almost blind: upper-left mask",
+        "It sees one word only.",
+        "upper-left mask",
         "one_token_at_a_time",
         "Each word is read alone and sees only the first: the mask begins at the wrong corner.",
     ),
     "values rotated, too": (
-        "turned too much: values rotated",
+        "It twists what it takes.",
+        "values rotated",
         "todays_head",
         "The rotation that tells positions turns the values, too, not only queries and keys.",
     ),
@@ -82,7 +87,8 @@ def write(site, entries, ways, writes):
         shutil.copyfile(LOOK / "fonts" / f"{name}.woff2", site / "fonts" / f"{name}.woff2")
     first = (HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8").strip()
     mistakes = {
-        name: {"name": short, "line": line, "link": link_to(lesson)} for name, (short, lesson, line) in MISTAKES.items()
+        name: {"name": words, "term": term, "line": line, "link": link_to(lesson)}
+        for name, (words, term, lesson, line) in MISTAKES.items()
     }
     sentences = [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES]
     known = {"sentences": sentences, "mistakes": mistakes, "writes": writes}
@@ -102,6 +108,7 @@ def write(site, entries, ways, writes):
         mistakes=mistakes,
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
+        surer=surer(),
         still=still(json.loads(first)),
         ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
         last=len(STOPS) - 1,
@@ -198,6 +205,18 @@ def still(item):
         "bars": bars,
         "story": f"{HEAD} This one takes most from {words[most]}: {percent(row[most])}.",
     }
+
+
+def surer():
+    """Return where the second sentence makes the model sure of a wrong word: its text, d_k, word, and how sure."""
+    item = json.loads((HERE / "sentences" / "john.json").read_text("utf-8"))
+    (answer, _), *_ = item["next"]
+    p, word, d_k = max(
+        (stop["next"][0][1], stop["next"][0][0], d_k)
+        for d_k, stop in zip(STOPS, item["stops"], strict=True)
+        if stop["next"][0][0] != answer
+    )
+    return {"text": "".join(item["words"][9:]).strip(), "word": word.strip(), "d_k": d_k, "p": percent(p)}
 
 
 def first_sentence(looks=True, short=False):
