@@ -119,7 +119,7 @@ def test_a_short_lecture_ends_where_it_began():
     ]
     assert first.picture == again.picture and (first.kind, again.kind) == ("", "again")
     assert slides.index(first) == 1 and slides.index(again) == len(slides) - 2
-    assert "left end" in slides[-3].question and "your own sentence" in slides[-1].picture
+    assert "left end" in slides[-3].picture and "your own sentence" in slides[-1].picture
 
 
 def test_no_slide_shows_what_a_terminal_prints(planned):
@@ -211,6 +211,42 @@ def test_each_slide_of_a_heading_has_its_own_notes(planned):
             if not title.startswith("Exercise"):
                 said = [one for one in chapter.notes(title) if one.strip()]
                 assert len(said) == len(chapter.slides(title)), (step.number, title)
+
+
+def test_the_notes_part_what_is_said_from_what_is_done():
+    told = lecture.marked("Press Home: “So. It *is*.” The room computes “money bank” (1 min), then click.")
+    assert told == (
+        '<p class="do">Press <kbd>Home</kbd>:</p><p class="say">So. It <em>is</em>.</p>'
+        '<p class="do">The room computes “money bank” (1 min), then <kbd>click</kbd>.</p>'
+    )
+    heading = "Step 4 · Softmax: from scores to weights"
+    (said,) = lecture.Chapter(GUIDE, find_notebook("by_hand").number).notes(heading)
+    assert said.startswith('<p class="say"><span') and heading not in said
+
+
+def test_the_notes_say_what_each_key_shows(planned):
+    for slide in planned[1]:
+        html, notes = slide.html.split('<aside class="notes">')
+        clicks = {*re.findall(r'data-fragment-index="(\d)"', html)}
+        told = re.findall('<p class="key">(.*?)</p>', notes)
+        assert len(told) == bool(clicks) and "".join(told).count("<kbd>→</kbd>") == len(clicks), slide.head
+        assert ("right option" in "".join(told)) == ("Vote first." in notes), slide.head
+
+
+def test_no_slide_before_an_exercise_answers_it():
+    _, slides = lecture.slides("half-day")
+    at = {heading(slide).partition(" · ")[0]: i for i, slide in reversed([*enumerate(slides)])}
+    assert at["Step 1"] < at["Exercise 1.1"] < at["Step 2"] < at["Exercise 1.2"] < at["Step 3"]
+
+
+def test_a_break_says_how_long_it_is_and_what_to_start():
+    plan, slides = lecture.slides("half-day")
+    breaks = [slide for slide in slides[1:] if slide.kind == "title"]
+    assert [re.search("data-minutes='(\\d+)'", slide.words)[1] for slide in breaks] == ["15", "15"]
+    assert all("Start *Run All Cells* in notebook" in slide.words and "glyph" in slide.picture for slide in breaks)
+    begins = [step.begins for step in plan.steps if not step.number][:2]
+    assert "breaks at minutes {} and {}.".format(*begins) in plan.lead
+    assert "breaks at minutes {} and {} |".format(*begins) in GUIDE
 
 
 def drawn(slide):

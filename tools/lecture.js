@@ -15,8 +15,14 @@ body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down
 .overlay-element.label { display: none }
 #speaker-layout { bottom: 10px; top: auto }
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }
-.speaker-controls-notes .value { line-height: 1.3 !important }
-.speaker-controls-notes .value :is(p, ul) { margin: 0 0 6px }
+.speaker-controls-notes :is(.say, .do, .key)::before { font-size: 13px; font-weight: 700; margin-right: 6px }
+.speaker-controls-notes .say::before { content: "SAY" }
+.speaker-controls-notes .do { font-size: 15px }
+.speaker-controls-notes .do::before { content: "DO" }
+.speaker-controls-notes .key::before { content: "KEY" }
+.speaker-controls-notes kbd { border: 1px solid; border-radius: 4px; font: inherit; padding: 0 4px }
+.speaker-controls-notes .value { line-height: 1.25 !important }
+.speaker-controls-notes .value :is(p, ul) { margin: 0 0 4px }
 </style>`;
 let width;
 
@@ -31,7 +37,8 @@ function whole(body, picture) {
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
   const words = picture.querySelector(":scope > p, :scope > ul, :scope > .code");
-  const most = picture.querySelector(":scope > table") ? TABLE : words ? TEXT : LARGEST;
+  const large = picture.querySelector(":scope > table") || body.closest("[data-kind=exercise]:has(.code)");
+  const most = large ? TABLE : words ? TEXT : LARGEST;
   const fits = (step) => {
     picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
     return whole(body, picture);
@@ -201,7 +208,11 @@ function spread(body, picture) {
 function fit(section) {
   const body = section.querySelector(".body");
   const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
-  if (!picture) return section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
+  section.classList.remove("roomy");
+  if (!picture) {
+    section.classList.toggle("dense", body.scrollHeight > body.clientHeight);
+    return roomy(section, () => body.scrollHeight <= body.clientHeight);
+  }
   for (const { style } of picture.children) {
     style.width = "";
     style.removeProperty("--air");
@@ -224,7 +235,16 @@ function fit(section) {
   const best = found.findIndex((size) => size >= Math.min(least, 0.98 * Math.max(...found))); // smaller words pay
   if (best < found.length - 1) attempt(ways[best]);
   gather(body, picture);
+  roomy(section, () => whole(body, picture));
   spread(body, picture);
+}
+
+// Words are larger where all of a slide has room for it, but never than a table or code below them.
+function roomy(section, fits) {
+  const held = section.querySelector(".picture:has(> table, > .code)"), small = held && +held.style.zoom < TEXT;
+  const column = root.matches(".narrow") && section.matches(".beside");
+  section.classList.toggle("roomy", !small && !column && !section.matches(".dense, [data-kind=title]"));
+  if (!fits()) section.classList.remove("roomy");
 }
 
 function measure(sections) {
@@ -273,6 +293,7 @@ window.addEventListener("load", async () => {
   for (const asks of new Set(answers.filter((one) => !again.includes(one)).map((one) => one.parentElement))) {
     const key = Object.assign(document.createElement("i"), { className: "fragment" }), section = asks.closest("section");
     section.querySelector(".body").append(key);
+    section.querySelector(".notes p").insertAdjacentHTML("afterend", '<p class="key"><kbd>→</kbd> the answer, for nobody</p>');
     asks.addEventListener("click", () => key.matches(".visible") || key.remove());
     Reveal.on("fragmentshown", ({ fragment }) => {
       if (fragment !== key) return;
@@ -313,6 +334,11 @@ window.addEventListener("load", async () => {
     pdfSeparateFragments: false,
     pdfMaxPagesPerSlide: 1,
     plugins: [RevealNotes],
+  });
+  // A break says when it ends, from the moment at which its slide is shown.
+  Reveal.on("slidechanged", ({ currentSlide }) => {
+    const back = currentSlide.querySelector(".back:empty");
+    if (back) back.textContent = "Back at " + new Date(Date.now() + back.dataset.minutes * 6e4).toTimeString().slice(0, 5);
   });
   window.addEventListener("resize", lay);
 });

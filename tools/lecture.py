@@ -10,7 +10,7 @@ import argparse
 import html
 import re
 import sys
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from .report.notebooks import key
 from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
 from .slides import in_reveal, output_html
 
+PICTURE = "attnlib-figure"
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
@@ -80,8 +81,38 @@ class Slide(NamedTuple):
         return (
             f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
             f"<footer>{self.foot or markdown(self.head)}</footer></div>"
-            f'<aside class="notes">{markdown(self.minutes)}{self.notes}{self.after}</aside></section>'
+            f'<aside class="notes">{markdown(self.minutes)}{keys(body)}{self.notes}{self.after}</aside></section>'
         )
+
+
+def keys(body):
+    """Return what the next key shows of a slide, and the one after it, for its speaker."""
+    first = {
+        "the table": f"<span {LATER}",
+        "what stands below the table": f"<p {LATER}",
+        "the picture": 'class="picture fragment',
+    }
+    second = {
+        "the last column": '<span class="fragment" data-fragment-index="1"',
+        "the right option": "fragment custom",
+        "the sentence": 'class="says fragment',
+    }
+    shown = [[what for what, sign in each.items() if sign in body] for each in (first, second)]
+    told = ", then ".join(f"<kbd>→</kbd> {' and '.join(what)}" for what in (shown[0][:1], shown[1]) if what)
+    return f'<p class="key">{told}</p>' if told else ""
+
+
+def marked(text):
+    """Return what a speaker says and does at a slide, each in its line. A quotation that ends a sentence is said."""
+    found = []
+    for i, part in enumerate(re.split(r"“([^”]*[.?!])”", text)):
+        line = inline(part.strip())
+        if i % 2:
+            found.append(f'<p class="say">{line}</p>')
+        elif line:
+            line = re.sub(r"\b(Home|End|[Cc]lick|[Aa]rrow keys?)\b", r"<kbd>\1</kbd>", line)
+            found.append(f'<p class="do">{line[0].upper() + line[1:]}</p>')
+    return "".join(found)
 
 
 def headline(slide):
@@ -237,8 +268,12 @@ class Chapter:
 
     def notes(self, heading):
         """Return what is said at each slide of a heading, "" for the opening."""
-        said = [words for headings, words in self.said if heading in headings or not (heading or headings)]
-        return [markdown(words) for words in "\n\n".join(said).split("*Next slide.*")]
+        said = [
+            re.sub(r"^(\*\*.+?\*\*(, )?)+: ", "", words)  # the slide says its heading
+            for headings, words in self.said
+            if heading in headings or not (heading or headings)
+        ]
+        return [marked(words) for words in "\n\n".join(said).split("*Next slide.*")]
 
     def picture(self, cell, shows=None, drawn=True):
         """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
@@ -302,7 +337,8 @@ class Chapter:
                 full = "<table" in question + waits or ("<ul" in question and " short" not in question)
                 found.append(Slide(head, "", waits, told, question + self.sign * (not full), given=given))
                 question = told = ""
-            found.append(Slide(head, says, picture, told, question, kind, claim=entry.get("claim", ""), given=given))
+            sign, title = self.sign * (PICTURE in picture), entry.get("claim", "")
+            found.append(Slide(head, says, picture, told, question, kind, sign=sign, claim=title, given=given))
         notes += [""] * len(found)
         return [slide._replace(notes=slide.notes + said) for slide, said in zip(found, notes, strict=False)]
 
@@ -368,6 +404,13 @@ def at_home(plan, home):
     )
 
 
+def break_slide(step, then):
+    """Return the slide of a break before a chapter: how long, what to do first, and, from its script, when it ends."""
+    title, _, first = step.headings[0].partition(": ")
+    words = f"# {title}, {step.minutes} minutes\n\n<p class='back' data-minutes='{step.minutes}'></p>\n\n"
+    return Slide("attnlib", f"{words}{first[0].upper()}{first[1:]}.", then.sign, kind="title")
+
+
 def public():
     """Return the address of the public site, None where none is set."""
     return address().words("")["site"] if address() else None
@@ -381,8 +424,8 @@ def slides(name, home=None):
     rows = [
         [slide for heading in step.headings for slide in chapters[step.number].slides(heading)]
         if step.number
-        else [Slide("attnlib", f"# {step.headings[0]}", kind="title")]
-        for step in plan.steps[:-1]
+        else [break_slide(step, chapters[then.number])]
+        for step, then in pairwise(plan.steps)
     ]
     answers = " ".join(slide.words for row in rows for slide in row)
     found, before, opened = [cover(plan)], None, set()

@@ -25,8 +25,10 @@ SCRIPT = "".join(
 )  # once in a page that has a `still`
 # Of live views and figures, on a page that has the tokens.
 STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
+COURSE = (TOOLS / "course.css").read_text("utf-8")  # the list of notebooks, and their small pictures
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
+EDGES, GROWN = (735, 588), 1.34  # where a page's pictures end, in pixels, if they grow by no more than this
 SHORT = 33  # letters of code that a phone has on a line, in an exercise, too
 PLAIN = re.compile(r'<span class="(?!(?:k[cdnr]?|ow|c[1m]?|sd)")\w+">(.*?)</span>', re.DOTALL)  # code has two inks
 GLUED = re.compile(r"([(\[]*)<math>(?:(?!<math).)*?</math>[^\s<]*", re.DOTALL)  # within a line
@@ -47,7 +49,7 @@ def tokens(*fonts, at=None):
 
 def look(*fonts, at=None):
     """Return the same, and what all pages of ours have in common."""
-    return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8")
+    return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8") + COURSE
 
 
 def formula(body, display="inline"):
@@ -148,14 +150,16 @@ def still(output, css=""):
 
     A style sheet knows by --wide how many pixels the picture has: below 0.93 of them its words would be too small. The
     columns of a figure, each an <svg> in that of the figure, stand below each other where a page is narrow; a legend of
-    all of them stands on a line of its own.
+    all of them stands on a line of its own. By --by they grow where there is room, and end at an edge of the page.
     """
     png, alt = output.data["image/png"].strip(), html.escape(output.metadata["image/png"]["alt"])
     if "image/svg+xml" in output.data:
         head, *columns = re.split("(?=<svg x=)", output.data["image/svg+xml"].removesuffix("</svg>"))
         inside = head[head.index("<style>") :] + "".join(_column(column, columns[0]) for column in columns)
-        most = max(map(int, re.findall(r"(?<!</i><svg style=\")--wide:(\d+)", inside)))
-        return f'<div class="attnlib-figure {css}" style="--most:{most}" role="img" aria-label="{alt}">{inside}</div>'
+        wides = [int(wide) for wide in re.findall(r"(?<!</i><svg style=\")--wide:(\d+)", inside)]
+        by = next((edge / sum(wides) for edge in EDGES if edge / sum(wides) <= GROWN), 1.25)
+        style = f"--most:{max(wides)};--by:{by:.4g}"
+        return f'<div class="attnlib-figure {css}" style="{style}" role="img" aria-label="{alt}">{inside}</div>'
     wide = int.from_bytes(base64.b64decode(png[:32])[16:20], "big")  # where the header of a PNG has it
     picture = f'<img class="{css}" alt="{alt}" style="--wide:{wide}px" src="data:image/png;base64,{png}">'
     frames = output.metadata.get("attnlib")

@@ -78,7 +78,7 @@ def plan_of(guide, name):
     found = rows(text, 3)[:-1]  # the last row is the total
     begins = accumulate((int(minutes) for minutes, _, _ in found), initial=0)
     steps = [
-        Step(begin, int(minutes), number, bold(named) or [named.capitalize()])
+        Step(begin, int(minutes), number, bold(named) or [named[0].upper() + named[1:]])
         for begin, (minutes, number, named) in zip(begins, found, strict=False)
     ]
     (homework,) = (row[1:] for row in rows(guide, 4) if row[0] == "homework")

@@ -66,8 +66,8 @@
     box.addEventListener("scroll", goesOn);
   };
 
-  // Where there is room a picture grows, by a step or two of the sizes of text. It stays below the width of the column and,
-  // with its controls, in the window. What grows by itself, and what is a table, stays.
+  // Where there is room a picture grows: on a page to its column's edge, in a notebook by a step or two of the sizes of text.
+  // It stays, with its controls, in the window. What grows by itself, and what is a table, stays.
   // In one room it never grows back: where it shrank because its parts took two lines, they would take one again.
   window.attnlibGrows = (box, picture) => {
     let room = "", tallest = Infinity;
@@ -79,9 +79,10 @@
       if (!places.length) return;
       const wide = (Math.max(...places.map((one) => one.right)) - Math.min(...places.map((one) => one.left))) / now;
       const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
-      const fits = (by) => wide * by <= column && beside + (high / now) * by <= 0.78 * innerHeight;
+      const page = box.matches(".attnlib-still"), steps = page ? [Math.min((column - 2) / wide, 1.34)] : [1.5625, 1.25];
+      const fits = (by) => wide * by <= column && beside + (high / now) * by <= (page ? 0.95 : 0.78) * innerHeight;
       if (room !== (room = `${column} ${innerHeight}`)) tallest = Infinity;
-      const most = (tallest = column < 720 ? 1 : ([1.5625, 1.25].find((by) => by <= tallest && fits(by)) ?? 1));
+      const most = (tallest = column < 720 ? 1 : (steps.find((by) => 1 < by && by < tallest + 0.01 && fits(by)) ?? 1));
       if (most !== now) box.style.setProperty("--grown", most);
     };
     new ResizeObserver(grow).observe(box.parentElement);

@@ -242,7 +242,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
     told = notes.inner_text()
-    assert f"Coming from {find_notebook('start_here').number}" in told and "this slide to 0:05:20" in told
+    assert f"Coming from {find_notebook('start_here').number}" in told and "this slide to 0:05:30" in told
     assert "Next. What does bank become beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
     assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them

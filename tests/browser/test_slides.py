@@ -251,7 +251,7 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
 ):
     path = find_notebook(slug).built
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
-    page = prepared(new_page(642, 970))  # A4 without its margins
+    page = prepared(new_page(588, 994))  # A4 without its margins
     page.goto((tmp_path / f"{path.stem}.html").as_uri())
     page.wait_for_function("ask.allAlive()")
     page.emulate_media(media="print")
@@ -264,9 +264,12 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
     assert [int(words.rpartition(" ")[2]) for words in said] == [*range(1, len(said) + 1)] and "Solution" in str(said)
     assert page.locator(".attnlib-control input:visible, .attnlib-fills:not(.attnlib-asks):visible").count() == 0
     assert page.locator(".attnlib-control output:visible").count() and page.locator("text=Nothing is kept").count() == 0
-    assert page.locator("main [visibility=hidden][data-stage]").count() == 0 or slug == "multi_head"  # it asks first
+    assert page.locator("main [visibility=hidden][data-stage='1']").count() == 0  # what asks first shows its answer
+    assert page.locator(".attnlib-asks button:visible").count() == 0
     tall = [box["height"] for box in page.evaluate("ask.boxes('.attnlib-still, .attnlib-figure')")]
-    assert max(tall) < 0.5 * 970, tall
+    assert max(tall) < 0.45 * 994, tall
+    ends = [box["right"] for box in page.evaluate("ask.boxes('main > p, .code, .card, .attnlib-live svg')")]
+    assert max(ends) < 588 + 55 and sum(586 < end < 589 for end in ends) > len(ends) / 3  # one right edge
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
 
