@@ -3,6 +3,7 @@
 import html
 import json
 import shutil
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Template
@@ -99,7 +100,7 @@ def write(site, entries, ways, writes):
         head=HEAD,
         public=where.words("")["site"] if where else "",
         source=where.words("")["page"] if where else "",
-        parts=parts(entries),
+        course=course(entries),
         count=len(entries),
         ways=ways,
         scenes=SCENES,
@@ -129,6 +130,11 @@ def link_to(lesson):
 def style():
     """Return the tokens, the fonts that the page has words in, and its own rules."""
     return look(*FONTS, at="fonts/") + (HERE / "sentence.css").read_text("utf-8")
+
+
+def course(entries):
+    """Return the list of notebooks as HTML; the book has it, too."""
+    return Template((HERE / "course.html.j2").read_text("utf-8")).render(parts=parts(entries))
 
 
 def parts(entries):
@@ -167,6 +173,11 @@ def duration(minutes):
     ('85 min', '2.7 h')
     """
     return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+
+
+def first():
+    """Return what is stored of the first sentence."""
+    return json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
 
 
 def percent(share):
@@ -208,11 +219,16 @@ def surer():
     return {"text": "".join(item["words"][9:]).strip(), "word": word.strip(), "d_k": d_k, "p": percent(p)}
 
 
-def first_sentence(looks=True):
-    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing."""
-    item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
-    words = [word.strip() for word in item["words"]]
-    return _picture(words, item["row"], "", 158) if looks else _picture(words, [0] * len(words), "", 0)
+def first_sentence(looks=True, short=False):
+    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing.
+
+    For a phone it is short: dots stand for words one after another that get less than 5 % each.
+    """
+    words, row = [word.strip() for word in first()["words"]], first()["row"]
+    if short:
+        runs = groupby(range(len(row)), lambda i: i if row[i] >= 0.05 or i == len(row) - 1 else None)
+        words, row = zip(*[("…" if i is None else words[i], sum(row[j] for j in run)) for i, run in runs], strict=True)
+    return _picture(words, row, "", 158) if looks else _picture(words, [0] * len(words), "", 0)
 
 
 def _picture(words, row, said, deep=228):
