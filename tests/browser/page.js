@@ -127,6 +127,13 @@ window.ask = {
       }),
     ),
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
+  // The heights of a view after an answer, frame by frame.
+  unfolding: async (still) => {
+    const heights = [still.clientHeight];
+    still.querySelector(".attnlib-asks button").click();
+    for (let k = 0; k < 40; k += 1) heights.push(await new Promise((later) => requestAnimationFrame(() => later(still.clientHeight))));
+    return heights;
+  },
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
@@ -293,6 +300,7 @@ window.ask = {
   seen: (view) =>
     [...view.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => text.textContent),
   says: (selector) => document.querySelector(selector).textContent,
+  box: (node) => node.getBoundingClientRect().toJSON(),
   boxes: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect()),
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
   restart: () => window.ask.session().kernel.restart(),
