@@ -83,7 +83,7 @@ def answers_page():
         "",
         "Written by `python -m assess.inventory forms`. Somebody who has this mistake and no other gives these letters",
         "in form A and in form B. Empty: right. A dash: an answer that the form does not offer. No mistake gets an",
-        "item right in which it matters, and no rule of thumb settles more than two, but the last one, which knows",
+        "item right in which it matters, and no rule of thumb settles more than one, but the last one, which knows",
         "what *causal* means: `assess/test_inventory.py`.",
         "",
         "| mistake | " + " | ".join(str(i) for i in range(1, len(ITEMS) + 1)) + " |",

@@ -24,10 +24,11 @@ def share(e):
     return e / e.sum()
 
 
-def roles(n, token):
-    """Count the weights and the outputs that change when one token gets another key, by trying it."""
+def roles(n, token, still):
+    """Count the weights and outputs that change when one token gets another key and one has a query of zeros."""
     rng = np.random.default_rng(0)
-    q, k, v, new = rng.normal(size=(4, n, 3))
+    busy, k, v, new = rng.normal(size=(4, n, 3))
+    q = np.where(np.arange(n)[:, None] == still - 1, 0, busy)
     changed = np.where(np.arange(n)[:, None] == token - 1, new, k)
 
     def count(call):
@@ -40,6 +41,7 @@ def roles(n, token):
 
     return {
         "right": count(lambda k: attend(q, k, v)),
+        "zero_query_overlooked": count(lambda k: attend(busy, k, v)),
         "swapped_query_key": count(lambda k: attend(k, q, v)),
         "swapped_key_value": count(lambda k: attend(q, v, k)),
         "no_softmax": count(lambda k: attend(q, k, v, lambda scores: scores)),
@@ -58,31 +60,32 @@ def score(q1, k1, q2, k2):
     return {id: f"{np.dot(*pair)}" for id, pair in pairs.items()}
 
 
-def ratio(first, second):
-    """Tell how many times as much weight the first of two scaled scores gets."""
-    e = np.exp([first, second])
+def ratio(told, *scores):
+    """Tell how many times as much weight the third of four scaled scores gets as the fourth, from the first two."""
+    a, b, c, d = scores
     answers = {
-        "right": e[0] / e[1],
-        "no_exponential": first / second,
-        "no_softmax": first / second,
-        "powers_of_two": 2.0 ** (first - second),
-        "exponents_added": e[0] * e[1],
+        "right": told ** ((c - d) / (a - b)),
+        "ratio_grows_with_difference": told * (c - d) / (a - b),
+        "ratio_grows_with_score": told * c / a,
+        "no_exponential": c / d,
+        "no_softmax": c / d,
+        "powers_of_two": 2.0 ** (c - d),
     }
     return {id: f"{x:.1f}" for id, x in answers.items()} | {"argmax_instead_of_softmax": None, "everybody_alike": None}
 
 
-def axis(e):
-    """Give the weight of the second key for the first query, from the exponentials of K Q^T."""
-    weights = al.softmax(np.log(e.T))
-    answers = {
-        "right": weights,
-        "swapped_query_key": al.softmax(np.log(e)),
-        "softmax_over_queries": al.softmax(np.log(e.T), axis=0),
-        "softmax_over_everything": share(e.T),
-        "weights_transposed": weights.T,
+def sums(texts, n_q, n_k):
+    """Count the sums of exponentials by which a softmax divides, over the scores of some texts."""
+    e = np.ones((texts, n_q, n_k))
+    along = {
+        "right": -1,
+        "softmax_over_queries": 1,
+        "swapped_query_key": 1,
+        "softmax_over_everything": (1, 2),
+        "softmax_over_texts": 0,
     }
     unlisted = {"argmax_instead_of_softmax": None, "no_softmax": None}
-    return {id: numbers(x[0, 1]) for id, x in answers.items()} | unlisted
+    return {id: str(e.sum(axis=axis).size) for id, axis in along.items()} | unlisted
 
 
 def divisor(d_k, dot):
@@ -175,7 +178,7 @@ def of_head(embed_dim, heads, ahead):
     }
     answers = {id: np.exp(ahead / divisor) for id, divisor in divisors.items()}
     answers["powers_of_two"] = 2 ** (ahead / d_k**0.5)
-    unlisted = ("no_exponential", "no_softmax", "exponents_added", "argmax_instead_of_softmax", "everybody_alike")
+    unlisted = ("no_exponential", "no_softmax", "argmax_instead_of_softmax", "everybody_alike")
     return {id: f"{x:.1f}" for id, x in answers.items()} | dict.fromkeys(unlisted)
 
 
@@ -193,10 +196,10 @@ def first_head(d, heads):
 A = np.array
 # The numbers of form A and of form B stand in the questions; a test looks for each of them there.
 COMPUTED = [
-    (roles, (5, 2), (4, 3)),
-    (score, ((1, 2), (0, 2), (2, 3), (1, 1)), ((2, 1), (1, 7), (1, 2), (3, 1))),
-    (ratio, (4, 2), (4, 1)),
-    (axis, (A([[2, 3], [4, 1]]),), (A([[1, 4], [3, 2]]),)),
+    (roles, (5, 2, 4), (4, 3, 1)),
+    (score, ((1, 2), (0, 2), (2, 3), (1, 1)), ((2, 1), (2, 2), (1, 2), (3, 1))),
+    (ratio, (20.1, 4, 1, 3, 2), (403.4, 8, 2, 5, 3)),
+    (sums, (2, 3, 5), (4, 2, 3)),
     (divisor, (16, 8), (64, 32)),
     (spread, (20, 6, 80), (30, 7, 120)),
     (
@@ -204,7 +207,7 @@ COMPUTED = [
         (2, [[0, 9, 9, 0], [1, 0, 3, 1], [4, 3, 5, 4], [6, 8, 6, 6]]),
         (3, [[4, 4, 3, 5], [5, 5, 7, 5], [3, 1, 0, 1], [0, 0, 8, 8]]),
     ),
-    (doubled_keys, (A([0.25, 0.75]), A([12, 4])), (A([0.8, 0.2]), A([10, 27]))),
+    (doubled_keys, (A([0.25, 0.75]), A([15, 5])), (A([0.8, 0.2]), A([10, 27]))),
     (two_masks, (2, 6, 5), (4, 7, 6)),
     (masked_output, (A([5, 2, 3]), A([8, 1, 20])), (A([1, 3, 4]), A([8, 4, 16]))),
     (of_head, (100, 4, 10), (144, 9, 12)),
@@ -292,6 +295,12 @@ def longest_option(asked, options):
     return [x for x, text in options.items() if len(text) == longest]
 
 
+def least_round(asked, options):
+    """Choose the number with most decimals that are not 0, as of one that was computed."""
+    decimals = {x: len(text.rstrip("0").partition(".")[2]) for x, text in options.items() if "." in text}
+    return [x for x in options if decimals.get(x) == max(decimals.values(), default=0)] or list(options)
+
+
 def word_for_word(asked, options, readings=()):
     """Do what the words say, as somebody who has read nothing can: the first reading whose pattern fits."""
     for pattern, read in [*readings, *READINGS]:
@@ -325,11 +334,6 @@ def _largest_of_column(asked, token):
     return f"token {np.argmax([row[int(token) - 1] for row in rows]) + 1}"
 
 
-def _share_of_row(asked, words):
-    first = _floats(words)[:2]
-    return numbers(first[1] / sum(first))
-
-
 def _weighted_sum(asked, weights, values):
     return numbers(np.dot(_floats(weights)[:2], _floats(values)[:2]) * 2)
 
@@ -342,10 +346,10 @@ def _mean(asked, values, e, seen=None):
 HEARD = r"values ([\d, and]+)\. .+second token are ([\d, and]+)\."
 PADDED = r"Positions 1 \w+ (\d) of (\d) are padding.+position (\d)"
 READINGS = [
-    (r"key of token \d alone.+ the (\d) outputs", lambda asked, n: f"{n}, {n}"),  # its own of the weights, all outputs
+    (r"key of token \d alone.+ the (\d+) weights.+ the (\d) outputs", lambda asked, n, m: f"{n}, {m}"),  # all of them
     (r"Token 1 has the query (\(.+?\)).+token 2 .+the key (\(.+?\))", _dot),
-    (r"scaled scores (\d) and (\d)", lambda asked, a, b: f"{float(a) / float(b):.1f}"),
-    (r"exponentials of .K.+ are (.+) in the first row", _share_of_row),
+    (r"scores (\d) and \d .+ ([\d.]+) times.+ scores (\d)", lambda asked, a, n, c: f"{float(n) * int(c) / int(a):.1f}"),
+    (r"scores of (\d) texts", lambda asked, texts: texts),  # a sum for each
     (r"keys have (\d+) features\. The dot product .+ is (\d+)", lambda asked, n, dot: numbers(int(dot) / int(n))),
     (r"With (\d+) features.+deviation (\d+).+with (\d+)", lambda asked, a, b, c: numbers(float(b) * int(c) / int(a))),
     (r"scaled scores of four.+value of token (\d)", _largest_of_column),
@@ -370,6 +374,7 @@ RULES = [
     smallest_number,
     shares_most,
     longest_option,
+    least_round,
     word_for_word,
     word_for_word_and_causal,
 ]

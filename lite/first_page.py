@@ -3,6 +3,7 @@
 import html
 import json
 import shutil
+from itertools import groupby
 from pathlib import Path
 
 from jinja2 import Template
@@ -32,30 +33,35 @@ HEAD = (
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
-# What the page can break, by the names of lesson it_speaks: a short name, the notebook, and what was done.
+# What the page can break, by the names of lesson it_speaks: what it does in words, the term, the notebook, and how.
 MISTAKES = {
     "no scale": (
-        "too sharp: no scale",
+        "It forgets to divide.",
+        "no scale",
         "scaling",
         "Nothing is divided: scores stay eight times as large.",
     ),
     "no causal mask": (
-        "peeking ahead: no mask",
+        "It peeks ahead.",
+        "no mask",
         "masks",
         "While it reads, each word also sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
-        "mixed up: heads cut by reshape",
+        "It mixes up its heads.",
+        "wrong reshape",
         "multi_head",
         "While it reads the sentence, each head gets pieces of several words.",
     ),
     "upper-left mask with the cache": (
-        "almost blind: upper-left mask",
+        "It sees one word only.",
+        "upper-left mask",
         "one_token_at_a_time",
         "Each word is read alone and sees only the first: the mask begins at the wrong corner.",
     ),
     "values rotated, too": (
-        "turned too much: values rotated",
+        "It twists what it takes.",
+        "values rotated",
         "todays_head",
         "The rotation that tells positions turns the values, too, not only queries and keys.",
     ),
@@ -81,7 +87,8 @@ def write(site, entries, ways, writes):
         shutil.copyfile(LOOK / "fonts" / f"{name}.woff2", site / "fonts" / f"{name}.woff2")
     first = (HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8").strip()
     mistakes = {
-        name: {"name": short, "line": line, "link": link_to(lesson)} for name, (short, lesson, line) in MISTAKES.items()
+        name: {"name": words, "term": term, "line": line, "link": link_to(lesson)}
+        for name, (words, term, lesson, line) in MISTAKES.items()
     }
     sentences = [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES]
     known = {"sentences": sentences, "mistakes": mistakes, "writes": writes}
@@ -93,7 +100,7 @@ def write(site, entries, ways, writes):
         head=HEAD,
         public=where.words("")["site"] if where else "",
         source=where.words("")["page"] if where else "",
-        parts=parts(entries),
+        course=course(entries),
         count=len(entries),
         ways=ways,
         scenes=SCENES,
@@ -101,6 +108,7 @@ def write(site, entries, ways, writes):
         mistakes=mistakes,
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
+        surer=surer(),
         still=still(json.loads(first)),
         ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
         last=len(STOPS) - 1,
@@ -122,6 +130,11 @@ def link_to(lesson):
 def style():
     """Return the tokens, the fonts that the page has words in, and its own rules."""
     return look(*FONTS, at="fonts/") + (HERE / "sentence.css").read_text("utf-8")
+
+
+def course(entries):
+    """Return the list of notebooks as HTML; the book has it, too."""
+    return Template((HERE / "course.html.j2").read_text("utf-8")).render(parts=parts(entries))
 
 
 def parts(entries):
@@ -162,6 +175,11 @@ def duration(minutes):
     return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
+def first():
+    """Return what is stored of the first sentence."""
+    return json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
+
+
 def percent(share):
     """Return a share as the page says it.
 
@@ -189,11 +207,28 @@ def still(item):
     }
 
 
-def first_sentence(looks=True):
-    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing."""
-    item = json.loads((HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8"))
-    words = [word.strip() for word in item["words"]]
-    return _picture(words, item["row"], "", 158) if looks else _picture(words, [0] * len(words), "", 0)
+def surer():
+    """Return where the second sentence makes the model sure of a wrong word: its text, d_k, word, and how sure."""
+    item = json.loads((HERE / "sentences" / "john.json").read_text("utf-8"))
+    (answer, _), *_ = item["next"]
+    p, word, d_k = max(
+        (stop["next"][0][1], stop["next"][0][0], d_k)
+        for d_k, stop in zip(STOPS, item["stops"], strict=True)
+        if stop["next"][0][0] != answer
+    )
+    return {"text": "".join(item["words"][9:]).strip(), "word": word.strip(), "d_k": d_k, "p": percent(p)}
+
+
+def first_sentence(looks=True, short=False):
+    """Return the first sentence as SVG with an empty blank, and where it looks: flat ribbons, or nothing.
+
+    For a phone it is short: dots stand for words one after another that get less than 5 % each.
+    """
+    words, row = [word.strip() for word in first()["words"]], first()["row"]
+    if short:
+        runs = groupby(range(len(row)), lambda i: i if row[i] >= 0.05 or i == len(row) - 1 else None)
+        words, row = zip(*[("…" if i is None else words[i], sum(row[j] for j in run)) for i, run in runs], strict=True)
+    return _picture(words, row, "", 158) if looks else _picture(words, [0] * len(words), "", 0)
 
 
 def _picture(words, row, said, deep=228):

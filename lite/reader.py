@@ -99,6 +99,18 @@ class Reading:
             allowed[i : i + len(mask), : mask.shape[-1]] = mask
         return core.attention_trace(queries, keys, keys, allowed, scale=scale).weights
 
+    def lifts(self):
+        """Return what each head adds to the likeliest next word by what it takes of each word, (layers, heads, n).
+
+        Straight, past all later layers, above what it adds to the mean of all words, and up to one factor.
+        """
+        speaker, (h, g) = self.speaker, (self.speaker.shape.heads, self.speaker.shape.kv_heads)
+        word = np.argmax(speaker.unembedding @ self.rows[-1][-1])
+        towards = (speaker.unembedding[word] - speaker.unembedding.mean(axis=0)) * speaker.norm
+        out = np.stack([(layer.attn_output @ towards).reshape(h, -1) for layer in speaker.layers])
+        values = np.stack([values[:, : len(self.numbers)] for _, values in self.past])
+        return self.weights()[:, :, -1] * (np.repeat(values, h // g, axis=1) @ out[..., None])[..., 0]
+
 
 class Reader:
     """A sentence, and all the ways in which it was read so far.

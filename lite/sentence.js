@@ -4,13 +4,14 @@
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
 "use strict"; // also keeps our functions out of the page's global names
 {
-  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 236, LABEL = 20; // FOOT: where ribbons stand on the words; LABEL: room of the line above; in pixels
+  const LAYERS = 30, HEADS = 9, TRAINED = 64, DRAWN = 24, LABEL = 20; // DRAWN: products of a score; LABEL: room of the line above the ribbons, in pixels
   const STOPS = [...Array(11).keys()].map((i) => 2 ** i), AS_TRAINED = STOPS.indexOf(TRAINED);
   const LETTERS = [...Array(127).keys()].slice(35).map((i) => String.fromCharCode(i)).filter((c) => !"<\\&".includes(c));
   const CODE = Object.fromEntries(LETTERS.map((c, i) => [c, i / (LETTERS.length - 1)]));
   const $ = (id) => document.getElementById(id);
   const $$ = (selector) => [...document.querySelectorAll(selector)];
   const UNSURE = 0.05; // a best word below it is no answer
+  const SIGNS = { ",": "a comma", ".": "a full stop", "-": "a hyphen", _: "an underscore", '"': "a quotation mark" };
   const pct = (x) => (x > 0 && x < 0.005 ? "<1\u00a0%" : `${Math.round(x * 100)}\u00a0%`);
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const drawnAs = (token) => token.replace(/\n\s*/, "↵").trim() || "␣";
@@ -29,6 +30,7 @@
   let scene = 0;
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
+  let yours = null; // what was picked, while what is stored of another head and word is shown
   let back = Number.isInteger(history.state?.scene) ? history.state : null; // how this page was left
 
   // --- the numbers
@@ -142,9 +144,10 @@
     const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
     let size = tall ? 16 : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
+    const foot = innerWidth <= 960 || line.lines > 1 ? 236 : Math.max(128, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
     // On a phone a word is as high as a finger needs; beside the slider and the buttons, where none is pressed, as the screen allows.
     const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10 - LABEL) / (n + 1);
-    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, above = waits ? 0 : LABEL, bottom = tall ? 116 : waits ? 6 : FOOT, pitch = line.lines === 2 ? 132 : 84;
+    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, above = waits ? 0 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? 132 : 84;
     const us = line.spots.map(({ u }, j) => (tall ? above + j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
@@ -152,7 +155,7 @@
     const high = above + (n + 1) * step + 10; // the next word has a line of its own below the last
     if (tall) svg.setAttribute("viewBox", `-16 0 ${width + 32} ${high}`); // from edge to edge of a phone
     else svg.removeAttribute("viewBox");
-    svg.style.height = tall ? `${high}px` : "";
+    svg.style.height = tall ? `${high}px` : waits ? "" : `${foot + 72}px`;
     const whole = element("g", { transform: `translate(${off.toFixed(1)} 0)` }, svg), ribbons = element("g", { class: "bands" }, whole);
     const words = line.spots.map(({ wide }, j) => {
       const word = element("g", { class: "word" }, whole), base = bases[j];
@@ -258,7 +261,7 @@
       word.setAttribute("class", `word${kind}`);
       number.textContent = !later && w >= 0.05 ? pct(w) : "";
       if (!place.tall && number.textContent) {
-        low = Math.abs(place.us[j] - last) < 36 && !low;
+        low = Math.abs(place.us[j] - last) < (w < 0.095 ? 30 : 34) && !low;
         number.setAttribute("y", place.bases[j] + (low ? 70 : 54));
         last = place.us[j];
       }
@@ -292,7 +295,6 @@
     const room = Math.min(480, width + 16); // as wide as it is seen: its words are not shrunk
     [wide, high, banks] = tall ? [room / 15, Math.max(24, room / 15), 2] : [16, 16, 1];
     grid.setAttribute("viewBox", `0 0 ${tall ? room : 480} ${bank() * banks - 6 * (banks - 1)}`);
-    $("chart").style.setProperty("--size", `${(13 * 480) / Math.min(480, room - 16)}px`);
     cells.forEach((pair, i) => {
       const [x, y] = spot(Math.floor(i / HEADS), i % HEADS), box = { x, y, width: wide - 2, height: high - 2 };
       for (const rect of pair) for (const name in box) rect.setAttribute(name, box[name]);
@@ -378,7 +380,8 @@
 
   function division([...row]) {
     // from two scores to two percentages: of a row of weights, the scores' difference is the divisor times a logarithm
-    const [[w0, j0], [w1, j1] = [0, 0]] = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
+    const drawn = atStart() && item.workings.words, falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
+    const [[w0, j0], [w1, j1] = [0, 0]] = drawn && falling[0][1] === drawn[0] ? drawn.map((j) => [row[j], j]) : falling;
     const root = Math.sqrt(STOPS[state.stop]), more = Math.log(w0 / w1);
     if (!(w1 >= 0.005 && more > 0.05)) return effect(row);
     const by = root % 1 ? root.toFixed(2) : root, times = Math.exp(more.toFixed(2));
@@ -397,7 +400,8 @@
     if (!state.query) return `${who}: ${looks} has only itself to look at.`;
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
-    return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}`;
+    const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3;
+    return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }
 
   const rereads = () => (ready ? "the model reads again." : "to read it so, the model must be loaded again (scene 4).");
@@ -406,6 +410,7 @@
     colour();
     if (!open()) return;
     if (!got()) {
+      $("works").replaceChildren();
       for (const id of ["head-says", "slider-says", "break-says"]) $(id).textContent = rereads().replace(/^./, (c) => c.toUpperCase());
       return;
     }
@@ -413,9 +418,10 @@
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${ghost() ? "removed, it took this" : "where it looks"}`;
+    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " is stored for this. Yours comes back." : ghost() ? ": removed, it took this" : ": where it looks"}`;
     $("head-says").innerHTML = headSays(seen);
-    $("slider-says").innerHTML = (unchanged() ? division(seen) : effect(seen)) + (alone() ? " The answer stays that of the model as trained." : "");
+    if (scene === 1) workings(seen);
+    $("slider-says").innerHTML = (unchanged() ? division(seen) : `${effect(seen)} All layers divide so, and what they hand on changes the scores, too.`) + (alone() ? " The answer stays that of the model as trained." : "");
     const known = mistakes[state.way];
     $("break-says").innerHTML = known ? `${known.line} ${effect(seen)} ${known.link}` : "";
   }
@@ -437,14 +443,11 @@
   }
 
   function verdict() {
-    const [token, p] = said().next[0], word = wordOf(token), guess = guesses[item.id];
+    const [token, p] = said().next[0], word = SIGNS[token.trim()] ?? wordOf(token), guess = guesses[item.id];
     const says = `<b class="n">${word}</b>${piece(token)}`, trained = asTrained().next?.[0][0];
     if (alone()) return `Not computed anew. As trained, ${says}:`;
     const changed = removed() || mistaken() || (state.way === "whole" && state.stop !== AS_TRAINED);
-    if (p < UNSURE) {
-      const who = changed ? "Now the model" : guess ? `You said ${escaped(guess)}. The model` : "The model";
-      return `${who} does not know: its best word, ${says}, has`;
-    }
+    if (p < UNSURE) return `${changed ? "Now the model" : guess ? `You said ${escaped(guess)}. The model` : "The model"} does not know: no word gets more than`;
     if (changed) return token === trained ? `Still ${says}. Now it is` : `Now the model says ${says}. It is`;
     if (!guess) return `The model says ${says}. It is`;
     return guess === token.trim() ? `You said ${escaped(guess)}. So does the model: it is` : `You said ${escaped(guess)}. The model says ${says}: it is`;
@@ -466,8 +469,9 @@
   function line() {
     if (!item.own) return asLink(item.line);
     if (item.reading) return "";
-    const [layer, head] = item.start;
-    return `Of the ${LAYERS * HEADS} heads, layer ${layer}, head ${head} stands out most in your sentence.`;
+    const [layer, head, key] = item.start;
+    const [word] = asTrained().next[0];
+    return `Of all ${LAYERS * HEADS} heads, layer ${layer}, head ${head} adds most to <b class="n">${wordOf(word)}</b>, by what it takes of ${key === null ? "one word" : mark(key)}. What heads before it found, and the layers between, count, too.`;
   }
 
   function bars(list, next, press) {
@@ -483,17 +487,66 @@
     const nexts = STOPS.map((_, i) => (item.own ? item.read[readKey("whole", i)]?.next : item.stops[i].next));
     const sure = nexts.map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
     if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
-    const whole = state.way === "whole", x = (i) => 20 + i * 44, y = (p) => 150 - 130 * p, at = sure[state.stop];
+    const wide = $("chart").clientWidth || 480, step = (wide - 16) / (STOPS.length - 1); // its dots stand above the slider's stops
+    const whole = state.way === "whole", x = (i) => Math.round(8 + i * step), y = (p) => 82 - 66 * p, at = sure[state.stop];
+    $("chart").setAttribute("viewBox", `0 0 ${wide} 90`);
     $("chart").classList.toggle("pale", !whole);
     $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
-    const names = many(STOPS.length).filter((i) => i % 2 === 0).map((i) => `<text x="${x(i)}" y="174" text-anchor="middle"${i === state.stop ? ' class="now"' : ""}>${STOPS[i]}</text>`);
     // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
-    const put = `x="${Math.min([450, 434][Math.abs(side)], Math.max(34, x(state.stop) - 2 * side))}" text-anchor="${["end", "middle", "start"][side + 1]}"`;
-    const label = whole && at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 14)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
-    $("chart").innerHTML = `<path d="M4 150H476M4 20H476" class="e"/><text x="476" y="14" text-anchor="end">100 %</text>${whole && state.stop + 1 === STOPS.length ? "" : '<text x="476" y="144" text-anchor="end">0</text>'}<path class="l" d="${known.map((i) => `${sure[i - 1] === undefined ? "M" : "L"}${x(i)} ${y(sure[i])}`).join("")}"/>${dots.join("")}${names.join("")}${label}`;
+    const put = `x="${Math.min(wide - [18, 40][Math.abs(side)], Math.max(18, x(state.stop) - 2 * side))}" text-anchor="${["end", "middle", "start"][side + 1]}"`;
+    const label = whole && at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 12)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
+    $("chart").innerHTML = `<path d="M0 82H${wide}M0 16H${wide}" class="e"/><text x="${wide}" y="11" text-anchor="end">100 %</text><path class="l" d="${known.map((i) => `${sure[i - 1] === undefined ? "M" : "L"}${x(i)} ${y(sure[i])}`).join("")}"/>${dots.join("")}${label}`;
+  }
+
+  // --- how the head comes to its percentages: from queries and keys, where they are stored, or from the scores alone
+
+  const numbers = (letters) => Array.from(letters, (letter) => 2 * CODE[letter] - 1);
+  const signed = (x, digits) => x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
+
+  function power(x) {
+    // e^x, short
+    if (x > 13.8) return `${Math.exp(x).toExponential(1).replace(/e\+(\d+)/, "·10<sup>$1</sup>")}`;
+    const e = Math.exp(x);
+    return e >= 100 ? Math.round(e).toLocaleString("en") : e >= 10 ? e.toFixed(0) : e >= 0.01 ? e.toFixed(e < 1 ? 2 : 1) : "0.00";
+  }
+
+  function strip(list, kind, most) {
+    // a bar for each number, up or down
+    const bar = (x, i) => `M${8 * i} 16V${(16 - (15 * x) / most).toFixed(1)}h6V16z`;
+    const half = (sign) => list.map((x, i) => (x * sign > 0 ? bar(x, i) : "")).join("");
+    return `<svg class="${kind}" viewBox="0 0 ${8 * list.length - 2} 32" preserveAspectRatio="none"><path class="up" d="${half(1)}"/><path class="down" d="${half(-1)}"/></svg>`;
+  }
+
+  const atStart = () => !item.own && !pointed && String([state.layer + 1, state.head + 1, state.query]) === String([item.start[0], item.start[1], last()]);
+
+  function workings(seen) {
+    const kept = item.workings, root = Math.sqrt(STOPS[state.stop]), by = root % 1 ? root.toFixed(1) : root;
+    const one = atStart() && kept.stops[state.way === "whole" ? state.stop : AS_TRAINED];
+    const order = seen.map((_, j) => j).sort((a, b) => seen[b] - seen[a]), words = one ? kept.words : order.slice(0, 2);
+    // Where scores are not stored, they are counted from the largest: percentages tell no more.
+    const scores = one ? one.scores : seen.map((w) => Math.log(Math.max(w, 1e-9) / seen[order[0]]) * root);
+    const exps = scores.map((score) => score / root), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
+    const lift = (all) => (one ? `<span class="lift">${signed(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0), 1).replace(/^(?=[1-9]|0\.[1-9])/, "+")}</span>` : "");
+    const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
+    const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
+    // Of the products the largest are drawn, and what they are made of, from what adds most for the first word.
+    const [q, ...keys] = one ? [one.query, ...one.keys].map(numbers) : [], products = keys.map((k) => k.map((x, i) => x * q[i]));
+    const large = one && q.map((_, i) => i).sort((a, b) => Math.abs(products[0][b]) + Math.abs(products[1][b]) - Math.abs(products[0][a]) - Math.abs(products[1][a]));
+    const drawn = one && large.slice(0, DRAWN).sort((a, b) => products[0][b] - products[0][a]), bars = (list, kind) => strip(drawn.map((i) => list[i]), kind, Math.max(...(kind === "product" ? products.flat() : list).map(Math.abs)));
+    const asks = `<b class="q">${shown(item.words[state.query])}</b>`;
+    const rows = words.map((j, i) => `<span class="who"><b class="k">${one ? named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `) : named(j)}</b>${one ? ` offers<small>${asks} × ${shown(item.words[j])}</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 1)}</span><span>${signed(exps[j], 1)}</span><span>${power(exps[j])}</span>${share(seen[j])}${lift([j])}`);
+    const rest = others.length ? `<span class="who quiet wide">${others.length} other word${others.length > 1 ? "s" : ""}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span>${share(others.reduce((sum, j) => sum + seen[j], 0))}${lift(others)}` : "";
+    const answer = one ? `<span class="lift">adds to<br><b class="n">${escaped(kept.answer.trim())}</b></span>` : "";
+    const head = `<span class="who">${asks}${one ? " asks" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(total(order))}</span>${answer}`;
+    $("lifts").innerHTML = one ? `What is <b class="v">taken</b> of a word adds this much to the answer <b class="n">${escaped(kept.answer.trim())}</b>; other heads add theirs.` : "";
+    $("works").className = one ? "" : "short";
+    $("works").innerHTML = head + rows.join("") + rest;
+    $("works-say").innerHTML = one
+      ? `A score: 64 numbers of ${asks} × those of the word, added up; ${DRAWN} drawn`
+      : `The scores, counted from the largest: only differences matter`;
   }
 
   function update(grow) {
@@ -504,7 +557,7 @@
     $("look").classList.toggle("unread", Boolean(item.reading));
     $("look").classList.toggle("reread", open() && !got());
     if (!next) $("goes-on").textContent = "";
-    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").textContent = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : ready ? "The model reads again." : "Not read so.";
+    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").innerHTML = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : `${ready ? "The model reads again." : "Not read so."} As trained, <b class="n">${wordOf(asTrained().next[0][0])}</b>:`;
     if (waits) question();
     for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
     if (!open())
@@ -512,20 +565,21 @@
         word.setAttribute("aria-label", item.words[j].trim());
         word.setAttribute("class", item.reading && j >= item.count ? "word later" : "word");
       });
-    if (open() && next) {
-      document.querySelector("#answer .said").innerHTML = verdict();
-      const p = next[0][1], lost = p < UNSURE;
+    if (open()) {
+      // while it is read again, what it says as trained
+      const words = next ?? asTrained().next, p = words[0][1], lost = p < UNSURE;
+      if (next) document.querySelector("#answer .said").innerHTML = verdict();
       $("answer").classList.toggle("lost", lost);
       document.querySelector("#answer .sure").innerHTML = `${pct(p)} <span>${lost ? "" : "sure."}</span>`;
-      bars(document.querySelector("#answer .bars"), next, ready);
-      $("goes-on").innerHTML = goesOn();
-      bars($("trained-words"), asTrained().next);
-      bars($("broken-words"), mistaken() ? next : asTrained().next);
+      bars(document.querySelector("#answer .bars"), words, ready);
+      if (next) $("goes-on").innerHTML = goesOn();
     }
+    bars($("trained-words"), (open() && asTrained().next) || []);
+    bars($("broken-words"), (open() && (mistaken() ? next : asTrained().next)) || []);
     if (place.sure) place.sure.textContent = open() && next ? pct(next[0][1]) : "";
-    if (place.gap) place.gap.textContent = open() && next ? (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
+    if (place.gap) place.gap.textContent = open() && next ? next[0][1] < UNSURE ? "?" : (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
     $("line").innerHTML = line();
-    $("broken-name").textContent = mistaken() ? mistakes[state.way].name.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken";
+    $("broken-name").textContent = mistaken() ? mistakes[state.way].term.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken";
     for (const button of $$("#way button")) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $$("#mistakes button:not(#mend)")) button.setAttribute("aria-pressed", button.value === state.way);
     $("mend").disabled = !mistaken();
@@ -539,6 +593,7 @@
     $("d_k-value").textContent = d_k;
     $("d_k-root").textContent = d_k === TRAINED ? "√64 = 8" : `√${d_k} = ${by}, not 8`;
     $("ours").value = item.id ?? "";
+    $("next").textContent = scene < 3 ? `Next: ${$$("[role=tab]")[scene + 1].textContent.slice(4).toLowerCase()} →` : "Next: the course ↓";
     marked();
     tell(grow);
     chart();
@@ -575,17 +630,23 @@
     pointed = null;
     light(null);
     Object.assign(state, change);
-    settle();
+    settle(change);
     update();
   }
 
-  function settle() {
-    // what is recorded for one head and the last word alone is shown for them
-    if (lastAlone()) state.query = last();
+  const elsewhere = () => yours && ["layer", "head", "query"].some((one) => yours[one] !== state[one]);
+
+  function settle(change) {
+    // what is recorded for one head and the last word alone is shown for them; then what was picked comes back
+    const { layer, head, query, key } = state;
     if (fixed()) {
-      const [layer, head, key] = item.start;
-      Object.assign(state, { layer: layer - 1, head: head - 1, key });
+      yours ??= { layer, head, query, key };
+      Object.assign(state, { layer: item.start[0] - 1, head: item.start[1] - 1, key: item.start[2] });
+    } else if (yours) {
+      Object.assign(state, yours, change);
+      yours = null;
     }
+    if (lastAlone()) state.query = last();
     if (state.key >= state.query) state.key = null;
   }
 
@@ -608,7 +669,7 @@
   function begin(grow, restored) {
     // from the head and the word that a sentence starts with, or what a link asks for
     const [layer, head, key] = item.start;
-    pointed = lit = null;
+    pointed = lit = yours = null;
     state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "head" };
     if (restored) Object.assign(state, restored());
     settle();
@@ -711,21 +772,15 @@
     return asked && (() => restored(asked));
   }
 
-  function standingOut() {
-    // The head that looks hardest at one word, less twice what all heads give that word on average: many heads rest on
-    // the first word, and on a second one, too. Neither the first word counts nor the neighbour.
-    const rows = many(LAYERS * HEADS).map((i) => row(Math.floor(i / HEADS), i % HEADS, last()));
-    let best = [1, 1, null], most = -1;
-    for (let j = 1; j < last() - 1; j++) {
-      const mean = rows.reduce((sum, seen) => sum + seen[j], 0) / rows.length;
-      rows.forEach((seen, i) => {
-        if (seen[j] - 2 * mean > most) [most, best] = [seen[j] - 2 * mean, [Math.floor(i / HEADS) + 1, (i % HEADS) + 1, j]];
-      });
-    }
-    return best;
+  function addsMost(lifts) {
+    // The head that adds most to the answer by what it takes of one word. Neither the first word counts, on which heads
+    // rest, nor the last itself.
+    const n = last() + 1, [most] = many(lifts.length).filter((i) => i % n && i % n < last()).sort((a, b) => lifts[b] - lifts[a]);
+    const head = Math.floor((most ?? 0) / n);
+    return [Math.floor(head / HEADS) + 1, (head % HEADS) + 1, most === undefined ? null : most % n];
   }
 
-  function hear({ data: { told, loaded: here, failed, asked, words, count, next, maps, writes: text, loss } }) {
+  function hear({ data: { told, loaded: here, failed, asked, words, count, next, maps, lifts, writes: text, loss } }) {
     if (told) progressed(told);
     if (here) {
       ready = true;
@@ -755,7 +810,7 @@
     if (maps && mine.reading) {
       mine.reading = false;
       if (mine !== item) return;
-      mine.start = standingOut();
+      mine.start = addsMost(new Float32Array(lifts.buffer));
       begin(true, restoring());
       says(readLine());
       const { top, bottom } = $("answer").getBoundingClientRect();
@@ -775,16 +830,18 @@
   }
 
   function progressed(told) {
-    const [, mb, all] = (told.match(/^(\d+) of (\d+) MB/) ?? []).map(Number);
-    const steps = { "Loading P": 0.02, "Loading 9": 0.12, Unpacking: 0.85, "Storing i": 0.9, "Reading t": 0.93 };
-    const share = mb ? 0.12 + (0.73 * mb) / all : steps[told.slice(0, 9)];
+    const [, mb, all] = (told.match(/^(\d+) of (\d+) MB/) ?? []).map(Number), python = Number(told.match(/^Python: (\d+)/)?.[1] ?? 0);
+    const steps = { "Loading P": 0.01, "Starting ": 0.12, "Loading 9": 0.14, Unpacking: 0.85, "Storing i": 0.9, "Reading t": 0.93 };
+    const share = mb ? 0.14 + (0.71 * mb) / all : python ? 0.01 + 0.1 * Math.min(1, python / MB.python) : steps[told.slice(0, 9)];
     if (share) $("bar").value = share;
     loading.since ??= mb && { time: performance.now(), mb };
     const { since } = loading, rate = since && (mb - since.mb) / (performance.now() - since.time);
     // Nobody knows here how fast this machine unpacks and reads: only of what is loaded it is said.
-    const far = mb ? `${MB.python + mb} of ${MB.python + all} MB loaded.` : told === "Loading Python." ? "Loading Python, then the model." : told;
+    const far = mb ? `${MB.python + mb} of ${MB.python + all} MB loaded.` : told === "Loading Python." ? "Loading Python, then the model." : python ? `${python} of ${MB.python + MB.model} MB loaded. Python starts, in some 20 s, on a slow machine in a minute; then the model is loaded.` : told;
     says(far + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000)} s more to load; unpacking and reading take up to a minute.` : ""));
   }
+
+  const since = () => ($("since").textContent = loading ? `${Math.round((performance.now() - loading.start) / 1000)} s so far.` : ""); // moves while nothing else does
 
   function become(now) {
     // idle, loading or ready
@@ -792,7 +849,9 @@
     $("own").dataset.state = now;
     $("press").textContent = { idle: `Load the model, ${MB.python + MB.model} MB`, loading: "Cancel", ready: "Read it" }[now];
     $("bar").value = 0;
-    loading = now === "loading" ? {} : null;
+    clearInterval(loading?.clock);
+    loading = now === "loading" ? { start: performance.now(), clock: setInterval(since, 1000) } : null;
+    since();
   }
 
   function press() {
@@ -859,6 +918,14 @@
       next.click();
     });
   });
+  $("next").addEventListener("click", () => {
+    const to = $$("[role=tab]")[scene + 1];
+    if (!to) return document.querySelector('.bar a[href="#course"]').click();
+    to.click();
+    to.focus({ preventScroll: true });
+    const above = svg.classList.contains("stays") ? svg.getBoundingClientRect().bottom : 0;
+    if (to.getBoundingClientRect().top < above) to.scrollIntoView({ block: "start" });
+  });
   $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
   let held = AS_TRAINED; // a swipe across the slider scrolls, and moves nothing
   $("d_k").addEventListener("pointerdown", () => (held = state.stop));
@@ -907,9 +974,10 @@
     layout();
     update();
   };
+  let height = innerHeight;
   addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
+    if (innerWidth === width && (upright.matches || innerHeight === height)) return;
+    [width, height] = [innerWidth, innerHeight];
     again();
   });
 

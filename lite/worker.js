@@ -6,11 +6,32 @@ let latest; // the Reader of the sentence before: what both begin with is not re
 const readers = new Map(); // text -> Reader, of the last sentences: each fills some megabytes
 const KEPT = 4;
 
+const counting = (fetch) => {
+  // a fetch that tells how many megabytes came: Python's own loading says nothing for seconds
+  let size = 0, told = 0;
+  return async (...asked) => {
+    const answer = await fetch(...asked);
+    if (!answer.body) return answer;
+    const count = new TransformStream({
+      transform(chunk, out) {
+        size += chunk.length;
+        if (size > (told + 1) * 1e6) postMessage({ told: `Python: ${(told = Math.floor(size / 1e6))} MB loaded.` });
+        out.enqueue(chunk);
+      },
+    });
+    return new Response(answer.body.pipeThrough(count), answer);
+  };
+};
+
 const load = async ({ pyodide, lock, wheel, script }) => {
   postMessage({ told: "Loading Python." });
+  const { fetch: plain } = self;
+  self.fetch = counting(plain);
   const { loadPyodide } = await import(pyodide);
   python = await loadPyodide({ lockFileURL: lock });
   await python.loadPackage(["numpy"], { messageCallback: () => {} });
+  self.fetch = plain;
+  postMessage({ told: "Starting Python." });
   const attnlib = await fetch(wheel); // alone: what it needs for pictures is not needed here
   python.unpackArchive(await attnlib.arrayBuffer(), "wheel");
   python.globals.set("tell", (told) => postMessage({ told }));
@@ -49,10 +70,10 @@ const read = async (asked, mine) => {
   }
   const maps = reading.weights(way === "head" ? d_k ** -0.5 : undefined);
   const flat = maps.ravel().astype("float32"), bytes = flat.getBuffer();
-  const next = reading.next_words();
-  postMessage({ asked, words, next: next.toJs(), maps: bytes.data.slice() });
-  bytes.release();
-  for (const proxy of [maps, flat, next]) proxy.destroy();
+  const next = reading.next_words(), adds = reading.lifts(), sums = adds.ravel().astype("float32"), lifts = sums.getBuffer();
+  postMessage({ asked, words, next: next.toJs(), maps: bytes.data.slice(), lifts: lifts.data.slice() });
+  for (const buffer of [bytes, lifts]) buffer.release();
+  for (const proxy of [maps, flat, next, adds, sums]) proxy.destroy();
   if (!asked.writes) return;
   do {
     await pause();

@@ -169,7 +169,8 @@ def test_views_have_the_sizes_of_the_look():
 
 
 SURFACES = """docs/book/book.css lite/index.html.j2 lite/sentence.css lite/teach.html.j2 tools/asked.css tools/base.css
-    tools/deck.css tools/deck.html tools/page.css tools/reading.css tools/reading.html.j2"""
+    tools/course.css tools/deck.css tools/deck.html tools/page.css tools/printed.css tools/reading.css
+    tools/reading.html.j2"""
 
 
 @pytest.mark.parametrize("name", SURFACES.split())

@@ -411,8 +411,17 @@ def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
     )
     for prompt, length in ((smollm.TEXTS["code"], 2), ("Row, row, row your boat, gently down the", 15)):
         assert smollm.speculate(speaker, prompt, 32, length)[0] == speaker.write(prompt, 32)
+    assert 3 * " de la maison" in smollm.speculate(speaker, smollm.GUESSED["French"], 24)[0]
     fresh = smollm.reading(speaker, counts=(1, 64), rounds=2)  # no times: they are noise
     assert np.shape(fresh["seconds"]) == (2, 2) and fresh["numbers"] == smollm.reading()["numbers"]
+
+
+def test_by_parts_no_pair_meets_a_new_angle_at_a_gap_of_30_000():
+    """Lesson todays_head, section 5: a pair of one turn or more has met all angles; another base has new ones."""
+    omega, far = rotary.frequencies(64, 100_000.0), 30_000 + 2 * measures.LENGTH
+    base, unfinished = rotary.frequencies(64, 100_000.0 * 4 ** (64 / 62)), 8192 * omega < 2 * np.pi
+    assert (far * measures.slow_by_parts(omega, 4.0, 8192) < 8192 * omega)[unfinished].all()
+    assert (far * base > 8192 * omega)[unfinished].any()
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def test_a_sentence_is_small_and_whole():
         n = len(item["words"])
         assert "".join(item["words"]) == sentence["text"] and n <= 14
         assert len(item["scores"]) == 270 * n * (n + 3) // 2 and set(item["scores"]) <= set(made.LETTERS)
-        assert len(gzip.compress(text)) < 28_672 and not set("<\\&") & set(item["scores"])
+        assert len(gzip.compress(text)) < 31_744 and not set("<\\&") & set(item["scores"])
         assert len(item["next"]) == 5 and item["next"][0][1] == max(p for _, p in item["next"])
         assert set(item["mistakes"]) == set(MISTAKES) == set(first_page.MISTAKES)
         assert len(item["guess"]) == 2 and item["ask"].endswith("?") and len(item["stops"]) == len(made.STOPS)
@@ -69,12 +69,11 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     first = {id: item["next"][0] for id, item in STORED.items()}
     assert first["mary"][0] == " Mary" and first["john"][0] == " John" and first["red"][0] != " green"
     assert first["chat"][0] == " no" and STORED["chat"]["words"][2:4] == [" no", "ir"] and first["add"][0] == " b"
-    assert first["trophy"][0] not in (" trophy", " suit")
-    small = int(STORED["trophy"]["line"].split("looks there, too (")[1].split()[0])
-    assert small > 40
+    assert first["box"][0] == " small" and ": with *cup* for the last *box* it says large, " in STORED["box"]["line"]
+    assert first["italy"][0] == " Italy" and not any("Italy" in word for word in STORED["italy"]["words"])
     rest = [weights(STORED["anna"], i + 1, j + 1, 4).argmax() == 0 for i, j in np.ndindex(30, 9)]
     assert "most heads rest on the first word" in STORED["anna"]["line"] and sum(rest) > 0.75 * 270
-    for id in ("mary", "john", "trophy"):  # lesson start_here shows the same head
+    for id in ("mary", "john"):  # lesson start_here shows the same head
         assert STORED[id]["start"][:2] == [*NAME_HEAD]
     line, without = STORED["mary"]["line"], smollm.recorded("name_arrives")["blank"]["without"]
     assert f"{without['24.1']:.2f}" == f"{left(STORED['mary'], 24, 1):.2f}"
@@ -86,8 +85,36 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
         says = [stop["next"][0][0] for stop in STORED[id]["stops"]]
         assert says[made.STOPS.index(64)] == name and name not in (says[0], says[-1])
     for id, item in STORED.items():  # what the page says of a mistake: the answers are seen, only the first word is
-        assert item["mistakes"]["no causal mask"]["loss"] < item["loss"] or id == "add"
+        assert item["mistakes"]["no causal mask"]["loss"] < item["loss"] or id in ("add", "italy")
         assert max(item["mistakes"]["upper-left mask with the cache"]["row"]) == 1
+
+
+@pytest.mark.parametrize("id", STORED)
+def test_what_is_drawn_of_a_score_gives_the_score_and_the_row(id):
+    item, (layer, head, key) = STORED[id], STORED[id]["start"]
+    kept, last = item["workings"], len(item["words"]) - 1
+    assert kept["words"][0] == key and kept["answer"] == item["next"][0][0]
+    trained = kept["stops"][made.STOPS.index(64)]
+    assert np.abs(al.softmax(np.array(trained["scores"]) / 8) - weights(item, layer, head, last)).max() < 0.01
+    for d_k, one, stop in zip(made.STOPS, kept["stops"], item["stops"], strict=True):
+        assert np.abs(al.softmax(np.array(one["scores"]) / d_k**0.5) - stop["row"]).max() < 0.011
+        query, *keys = (vector(letters) for letters in (one["query"], *one["keys"]))
+        assert len(query) == 64 and max(map(np.ptp, keys)) > 1
+        # A score is the product of what is drawn, up to one factor and to the rounding to 88 steps.
+        (a, b), (first, second) = [one["scores"][j] for j in kept["words"]], [query @ key for key in keys]
+        off = 4 * np.linalg.norm([query, *keys]) / made.LAST / np.sqrt(3)
+        assert abs(first * b - second * a) < off * (abs(a) + abs(b)), d_k
+
+
+def vector(letters):
+    return np.array([2 * made.LETTERS.index(letter) / made.LAST - 1 for letter in letters])
+
+
+def test_what_is_said_of_the_division_is_true_of_what_is_stored():
+    surer, john = first_page.surer(), STORED["john"]
+    assert john["next"][0] == [" John", pytest.approx(0.75, abs=0.01)] and surer["word"] != "John"
+    p = dict(john["stops"][made.STOPS.index(surer["d_k"])]["next"])[f" {surer['word']}"]
+    assert p > 0.5 and surer["p"] == first_page.percent(p)
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +167,36 @@ def test_another_model_says_what_is_stored(speaker):
     for name in MISTAKES:
         fresh, stored = made.outcome_of(reader.whole(mistake=name), mary), item["mistakes"][name]
         assert same(fresh, stored) and fresh["loss"] == pytest.approx(stored["loss"], abs=0.02), name
+
+
+@needs_model
+@pytest.mark.slow
+def test_ordinary_texts_surprise_the_model_least_as_it_was_trained(speaker):
+    """What the page says of the square root of 64: with any other stop of the slider the loss is larger."""
+    for text in TEXTS:
+        losses = {d_k: speaker.using(scale=d_k**-0.5).loss(text) for d_k in made.STOPS}
+        assert min(losses, key=losses.get) == 64, losses
+
+
+TEXTS = (
+    "The old man walked slowly down to the harbour. It had rained all night, and the boats lay low in the grey water. "
+    "He looked for his brother's boat, but it was gone. A boy who mended nets told him that it had left before dawn, "
+    "when the wind turned. The old man sat down on a barrel, lit his pipe and waited.",
+    "Photosynthesis is the process by which green plants make sugar from carbon dioxide and water, using the energy of "
+    "light. It takes place in small bodies inside the cells, called chloroplasts, and it releases oxygen into the air.",
+)
+
+
+@needs_model
+@pytest.mark.slow
+def test_the_workings_are_the_models(speaker):
+    """The stored workings are the model's."""
+    (mary,) = (s for s in made.SENTENCES if s["id"] == "mary")
+    numbers, kept = speaker.tokens(mary["text"]), STORED["mary"]["workings"]
+    fresh = made.workings_of(speaker, numbers, mary["start"], kept["answer"])
+    assert fresh["words"] == kept["words"]
+    for one, stored in zip(fresh["stops"], kept["stops"], strict=True):
+        assert np.abs(np.subtract(one["scores"], stored["scores"])).max() < 0.05
+        for a, b in zip((one["query"], *one["keys"]), (stored["query"], *stored["keys"]), strict=True):
+            assert np.abs(vector(a) - vector(b)).max() < 0.03
+        assert np.abs(np.subtract(one["lifts"], stored["lifts"])).max() < 0.02

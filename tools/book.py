@@ -16,12 +16,14 @@ from pathlib import Path
 import nbformat
 
 from attnlib.colours import LOOK
+from lite import first_page
 
 from . import asked
 from .licence import licence_cell
 from .links import address, replace_marked
 from .numbering import render
-from .page import FONTS, SCRIPT, STYLE, revive, tokens
+from .page import COURSE, FONTS, SCRIPT, STYLE, revive, tokens
+from .reading import PAPER, PRINTED, output_html
 from .series import ROOT, SERIES
 
 SOURCES = ROOT / "docs" / "book"
@@ -69,6 +71,10 @@ def page(notebook, lab, model):
             cell.source = cell.source.replace("\n\n\n", "\n\n")
             fold(cell)
     revive(built.cells)
+    for cell in built.cells:
+        if cell.cell_type == "code":
+            shown = filter(None, map(output_html, cell.outputs))
+            cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": one}) for one in shown]
     return built
 
 
@@ -120,15 +126,19 @@ def ways_to_run(notebook, run, lab, model):
     return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n'
 
 
-def goals():
-    """Return the list of notebooks: what each asks, and what one can do afterwards."""
-    found = []
-    for notebook in SERIES:
-        found += [f"## {notebook.part}", ""] if notebook.part else []
-        link = f"[{notebook.number} · {notebook.title}]({notebook.built.name})"
-        question = notebook.question.replace("d_k", "$d_k$")
-        found += [f"**{link}.** {question}", "", *(f"- {goal.sentence}" for goal in notebook.goals), ""]
-    return "\n".join(found)
+def picture():
+    """Return the first sentence and where it looks, in two layouts, and what one sees there."""
+    told = f"A real language model reads this sentence. {first_page.still(first_page.first())['story']}"
+    across, down = first_page.first_sentence(), first_page.first_sentence(short=True)
+    drawn = f'<div class="attnlib-across">{across}</div><div class="attnlib-down">{down}</div>'
+    return f'<div class="attnlib-sentence">{drawn}<p>{told}</p></div>\n'
+
+
+def course(lab):
+    """Return the list of notebooks, as the first page has it; only on a site does one run in the browser."""
+    made = first_page.course([{"name": notebook.name, "read": f"{notebook.name}.html"} for notebook in SERIES])
+    made = made if lab else made.replace('<span class="chip">runs here</span>', "")
+    return '<div class="course">' + made.replace("\n", "") + "</div>\n"
 
 
 def gather(folder, lab, model):
@@ -139,7 +149,8 @@ def gather(folder, lab, model):
     for notebook in SERIES:
         nbformat.write(page(notebook, lab, model), folder / notebook.built.name)
     index = folder / "index.md"
-    text = replace_marked(index.read_text("utf-8"), "goals", goals())
+    text = replace_marked(index.read_text("utf-8"), "picture", picture())
+    text = replace_marked(text, "course", course(lab))
     index.write_text(replace_marked(text, "run", RUN) if lab else text, "utf-8")
     if lab:
         guide = folder / PAGES["TEACHING.md"]
@@ -156,7 +167,9 @@ def gather(folder, lab, model):
     shutil.copy(ROOT / "docs" / "card.png", static)
     for name in FONTS:
         shutil.copy(LOOK / "fonts" / f"{name}.woff2", static)
-    for name, ours in (("book.css", tokens(*FONTS, at="./") + STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
+    style = tokens(*FONTS, at="./") + COURSE + STYLE + asked.STYLE + PRINTED
+    style += PAPER.replace("main ", "article ")
+    for name, ours in (("book.css", style), ("book.js", SCRIPT + asked.SCRIPT)):
         (static / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 
 

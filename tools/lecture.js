@@ -37,7 +37,7 @@ function whole(body, picture) {
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
   const words = picture.querySelector(":scope > p, :scope > ul, :scope > .code");
-  const large = picture.querySelector(":scope > table") || body.closest("[data-kind=exercise]");
+  const large = picture.querySelector(":scope > table") || body.closest("[data-kind=exercise]:has(.code)");
   const most = large ? TABLE : words ? TEXT : LARGEST;
   const fits = (step) => {
     picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
@@ -239,9 +239,11 @@ function fit(section) {
   spread(body, picture);
 }
 
-// Words are larger where all of a slide has room for it.
+// Words are larger where all of a slide has room for it, but never than a table or code below them.
 function roomy(section, fits) {
-  section.classList.toggle("roomy", !section.matches(".dense, [data-kind=title]"));
+  const held = section.querySelector(".picture:has(> table, > .code)"), small = held && +held.style.zoom < TEXT;
+  const column = root.matches(".narrow") && section.matches(".beside");
+  section.classList.toggle("roomy", !small && !column && !section.matches(".dense, [data-kind=title]"));
   if (!fits()) section.classList.remove("roomy");
 }
 

@@ -25,6 +25,7 @@ SCRIPT = "".join(
 )  # once in a page that has a `still`
 # Of live views and figures, on a page that has the tokens.
 STYLE = "".join(path.read_text("utf-8") for path in (VIEW / "view.css", TOOLS / "page.css"))
+COURSE = (TOOLS / "course.css").read_text("utf-8")  # the list of notebooks, and their small pictures
 FONTS = "inter", "inter-italic", "serif", "serif-italic", "math"  # of a page with text, headings and formulas
 ICON = (ROOT / "docs" / "book" / "icon.svg").read_text("utf-8").strip()
 EDGES, GROWN = (735, 588), 1.34  # where a page's pictures end, in pixels, if they grow by no more than this
@@ -48,7 +49,7 @@ def tokens(*fonts, at=None):
 
 def look(*fonts, at=None):
     """Return the same, and what all pages of ours have in common."""
-    return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8")
+    return tokens(*fonts, at=at) + (TOOLS / "base.css").read_text("utf-8") + COURSE
 
 
 def formula(body, display="inline"):

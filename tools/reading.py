@@ -18,7 +18,9 @@ from .licence import LICENCE
 from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, breakable, glyph, highlight_code, inline, look, markdown, revive
 from .series import ROOT, find_notebook, has_tag, select_notebooks
 
-OWN = look(*FONTS) + STYLE + asked.STYLE + (TOOLS / "reading.css").read_text("utf-8")
+PRINTED = (TOOLS / "printed.css").read_text("utf-8")  # what columns_html and name_cells make
+PAPER = re.search("@page.*", (TOOLS / "reading.css").read_text("utf-8"), re.DOTALL)[0]
+OWN = look(*FONTS) + STYLE + asked.STYLE + PRINTED + (TOOLS / "reading.css").read_text("utf-8")
 OWN = re.sub(r"/\*.*?\*/|^ +", "", OWN, flags=re.DOTALL | re.MULTILINE)  # what nobody reads there
 PHONE = 41  # letters of what is printed that a phone has on a line
 PLAIN_CELLS = re.compile(

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from attncourse import smollm
+from attncourse.smollm.results import D_K
 from attncourse.smollm.speaker import probabilities, rms_norm
 from attnlib import core
 from lite.reader import BARS, MISTAKES, Reader
@@ -53,14 +54,14 @@ SENTENCES = [
         **WHO,
     },
     {
-        "id": "trophy",
-        "name": "Trophy and suitcase",
-        "text": "The trophy did not fit in the suitcase. Too big was the",
-        "line": "A riddle, shortened. The head that found *Mary* looks at *trophy*, {24.1.13.1}. With *small* it "
-        "looks there, too (%small%), and the model says neither.",
-        "start": [24, 1, 1],
-        "ask": "What was too big?",
-        "guess": ["trophy", "suitcase"],
+        "id": "box",
+        "name": "A cup and a box",
+        "text": "The cup did not fit in the box. The box was too",
+        "line": "A riddle, and the model solves it: with *cup* for the last *box* it says %twin%. This head takes "
+        "from that word, {26.3.12.10}; layer 14, head 9 takes more, {14.9.12.10}.",
+        "start": [26, 3, 10],
+        "ask": "What was wrong with the box?",
+        "guess": ["small", "large"],
     },
     {
         "id": "anna",
@@ -73,14 +74,15 @@ SENTENCES = [
         "guess": ["saw", "was"],
     },
     {
-        "id": "bank",
-        "name": "Bank and river",
-        "text": "She sat on the bank of the river and put her money into the",
-        "line": "Before the blank, one head looks at *money*, {13.5.13.11}, one at *bank*, {18.6.13.4}. Choose "
-        "{4|bank}: it cannot look at *river*, which comes later.",
-        "start": [13, 5, 11],
-        "ask": "Where does her money go?",
-        "guess": ["bank", "river"],
+        "id": "italy",
+        "name": "Paris and Rome",
+        "text": "Paris is in France. Rome is in",
+        "line": "Layer 24, head 5 takes most from *Rome*, {24.5.7.5}, another head from *France*, "
+        "{18.6.7.3}. *Italy* stands nowhere: the model's own numbers hold it. Choose {3|France}: it "
+        "cannot look at *Rome*, which comes later.",
+        "start": [24, 5, 5],
+        "ask": "Which country comes next?",
+        "guess": ["Italy", "France"],
     },
     {
         "id": "red",
@@ -96,9 +98,9 @@ SENTENCES = [
         "id": "chat",
         "name": "In French",
         "text": "le chat noir, le chat",
-        "line": "Copying in French: the same word earlier, {9.2.6.1}; what came after it, {18.5.6.2}. The model says "
+        "line": "Copying in French: the same word earlier, {9.2.6.1}; what came after it, {25.1.6.2}. The model says "
         "*no*, the first half of *noir*.",
-        "start": [18, 5, 2],
+        "start": [25, 1, 2],
         "ask": "How does it go on?",
         "guess": ["noir", "dort"],
     },
@@ -154,12 +156,9 @@ def record_sentence(speaker, sentence):
     kept = {
         name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess", "lead") if name in sentence
     }
-    layer, head, key = sentence["start"]
-    if "%small%" in sentence["line"]:
-        other = Reader(speaker, sentence["text"].replace("big", "small")).whole()
-        kept["line"] = sentence["line"].replace(
-            "%small%", f"{other.weights()[layer - 1, head - 1, -1, key]:.0%}".replace("%", " %")
-        )
+    if "%twin%" in sentence["line"]:
+        word, p = Reader(speaker, sentence["text"].replace("The box", "The cup")).whole().next_words()[0]
+        kept["line"] = sentence["line"].replace("%twin%", f"{word.strip()}, {p:.0%}".replace("%", " % sure"))
     scores = scores_of(speaker, reader.numbers)
     kept["words"] = reader.words
     kept |= outcome_of(reader.whole(), sentence)
@@ -167,7 +166,50 @@ def record_sentence(speaker, sentence):
     kept["stops"] = [outcome_of(reader.whole(d_k), sentence) for d_k in STOPS]
     kept["mistakes"] = {name: outcome_of(reader.whole(mistake=name), sentence) for name in MISTAKES}
     kept["without"] = remove_heads(speaker, reader.numbers)
+    kept["workings"] = workings_of(speaker, reader.numbers, sentence["start"], kept["next"][0][0])
     return kept
+
+
+def workings_of(speaker, numbers, start, answer):
+    """Return how the head that a sentence starts with comes to its row, at each stop: what the page draws of it.
+
+    `words` are the two with most weight as trained. Of a stop: all scores q.k, the query and the keys of these two in
+    letters, and `lifts`: how much the whole value of each word, on its straight way to the end, adds to the logit of
+    `answer` above the mean of all tokens.
+    """
+    (layer, head, _), (token,) = start, speaker.tokens(answer)
+    at = (head - 1) * speaker.shape.kv_heads // speaker.shape.heads
+    out = speaker.layers[layer - 1].attn_output.reshape(speaker.shape.heads, -1, len(speaker.norm))[head - 1]
+    towards = speaker.unembedding[token] - speaker.unembedding.mean(axis=0)
+    found, stops = {}, {}
+
+    def watch(i, query, key, value, attn_mask):
+        if i == layer - 1:
+            found.update(query=query[head - 1, -1], keys=key[at], values=value[at])
+
+    for d_k in [D_K, *STOPS]:
+        other = speaker.using(scale=d_k**-0.5)
+        other.watch, x, past = watch, speaker.embedding[numbers], speaker.empty()
+        for i, layer_weights in enumerate(other.layers):
+            x, _ = other.layer(i, layer_weights, x, np.arange(len(numbers)), past[i])
+        query, keys = found["query"] * np.sqrt(d_k / D_K), found["keys"]  # it was handed in with the factor
+        scores = keys @ query
+        if not stops:
+            words = [int(j) for j in np.argsort(-scores)[:2]]
+        size = np.sqrt(np.mean(x[-1] ** 2) + speaker.shape.eps)  # by which the last norm divides
+        lifts = (found["values"] @ out * speaker.norm / size) @ towards
+        stops[d_k] = {
+            "scores": [round(float(score), 2) for score in scores],
+            "query": pack_vector(query, np.abs(query).max()),
+            "keys": [pack_vector(keys[j], np.abs(keys[words]).max()) for j in words],
+            "lifts": [round(float(lift), 2) for lift in lifts],
+        }
+    return {"words": words, "answer": answer, "stops": [stops[d_k] for d_k in STOPS]}
+
+
+def pack_vector(vector, most):
+    """Return a letter for each number, from -most to most."""
+    return "".join(LETTERS[int(code)] for code in np.rint((vector / most + 1) / 2 * LAST))
 
 
 def remove_heads(speaker, numbers):

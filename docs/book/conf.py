@@ -1,12 +1,13 @@
 """How Sphinx builds the book, from what tools/book.py gathers beside this file. No cell is executed."""
 
 import re
-from html import escape
+from html import escape, unescape
 
 from docutils.nodes import SkipNode, paragraph
 
 from tools.links import address
 from tools.page import formula, glue, hanging
+from tools.reading import columns_html, name_cells
 
 project = html_title = "attnlib"
 LONG_TITLE = "how attention works, number by number"
@@ -23,7 +24,7 @@ default_role = "code"
 autodoc_typehints = "none"  # the docstrings say types and shapes
 
 html_theme = "furo"
-html_static_path = ["static"]
+html_static_path, templates_path = ["static"], ["templates"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
 html_favicon = "icon.svg"
 toc_object_entries_show_parents = "hide"  # a name stays whole in the contents
@@ -43,13 +44,23 @@ def block_math(translator, node):
     raise SkipNode
 
 
+def columns(printed):
+    """Return what a program has printed with its columns in place."""
+    return columns_html(unescape(re.sub("<.*?>", "", printed[0])).strip("\n").split("\n"))
+
+
 def name_levels(app, pagename, templatename, context, doctree):
     """Say of each caption in the contents at which level it is a heading, which a screen reader asks for.
 
-    A fold is called what it says, not "Toggle hidden content".
+    A fold is called what it says, not "Toggle hidden content". Columns of printed text keep their places, and the cells
+    of a wide table know their columns: on a phone they stand below each other.
     """
+    for part in filter(None, (context.get("prev"), context.get("next"))):
+        part["title"] = glue(part["title"])
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part, "").replace(' aria-label="Toggle hidden content"', "")
+        text = re.sub(r'(?<=<div class="highlight-text notranslate">).*?</div>', columns, text, flags=re.DOTALL)
+        text = re.sub('<table class="docutils.*?</table>', name_cells, text, flags=re.DOTALL)
         text = CODE.sub(lambda code: code[1] + "".join(map(hanging, code[2].splitlines(True))), text)
         context[part] = glue(text.replace('role="heading">', 'role="heading" aria-level="2">'))
 
@@ -57,8 +68,6 @@ def name_levels(app, pagename, templatename, context, doctree):
 def describe(app, pagename, templatename, context, doctree):
     """Say what a page is about, and which picture stands beside a link to it: the card."""
     title = re.sub("<.*?>", "", context.get("title", pagename))
-    if pagename == "index":
-        context["docstitle"] = title  # else its tab would say the name alone
     told = (" ".join(part.astext().split()) for part in doctree.findall(paragraph)) if doctree else ()
     words = next((words for words in told if len(words) > 40), f"{project}: {title}, {LONG_TITLE}")
     words = re.sub(r"\\sqrt{(.*?)}", r"√\1", words).replace("\\", "")

@@ -94,15 +94,16 @@ measured = real_model.Measured(results, available=folder is not None)
 # %% [markdown]
 # ## 1 · One block, then six
 #
-# Each layer of the model is a **block** like this one. The **feed-forward** network works on each token alone. A **norm** brings
+# Each layer of the model is a **block** like this one. **Guess.** Your class is one box of it: which share of its numbers is in there?
+# The **feed-forward** network works on each token alone. A **norm** brings
 # a vector to mean 0 and variance 1, then scales and shifts each feature by learned numbers.
 
 # %% jupyter={"source_hidden": true}
 _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
-# The feed-forward network is two linear layers with a smooth bend, `gelu`, between them. The attention
-# is the class that you kept in notebook [[multi_head]], or ours.
+# A third: four matrices of $384 \times 384$. The feed-forward network has two of $384 \times 1536$, with a smooth bend, `gelu`,
+# between them. The attention is the class that you kept in notebook [[multi_head]], or ours.
 
 # %% tags=["nbval-ignore-output"]
 Attention = mine.load("MultiHeadAttention")
@@ -185,11 +186,12 @@ if folder is not None:
     model = load(MiniLM(Attention))
     pieces = real_model.WordPiece.from_file(folder / "vocab.txt")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 2 · Words become numbers
 #
 # The model knows 30,522 **word pieces**. A word that is not a whole piece is cut, and `##` marks the pieces that continue it.
-# Every sentence starts with `[CLS]` and ends with `[SEP]`, two tokens that belong to no word.
+# Every sentence starts with `[CLS]` and ends with `[SEP]`, two tokens that belong to no word. **Predict.** Into how many pieces
+# falls *peakiness*?
 
 
 # %%
@@ -361,9 +363,7 @@ SENTENCES = reference["sentences"]
 print(*SENTENCES, sep="\n")
 
 
-# %% [markdown]
-# Each measure takes tokens and all maps $(6, 12, n, n)$, and returns $(6, 12)$.
-#
+# %% [markdown] tags=["predict"]
 # | measure | weight on | mean over |
 # |---|---|---|
 # | `on_previous` | the token just before | all tokens but the first |
@@ -373,7 +373,8 @@ print(*SENTENCES, sep="\n")
 # | `on_full_stop` | the full stop | all tokens |
 # | `broad` | (entropy: 1 = all keys alike) | all tokens |
 #
-# Only in the first six sentences does a pronoun stand for a noun.
+# Only in the first six sentences does a pronoun stand for a noun. **Predict.** For which measure is the best head far ahead of
+# the second?
 
 
 # %%
@@ -436,7 +437,7 @@ for name, table in tables.items():
     print(f"{name:13s} {best}   {second}   {third}")
 
 # %% [markdown]
-# Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the pronoun,
+# Compare the best with the second. The previous token has a head of its own: 1.00 against 0.33. For the pronoun,
 # L4H2 leads with 0.62, but L3H5 follows with 0.55. Here are the six leaders on the sentence with the teacher. Of the rows
 # only *they* has its label, of the columns `[CLS]`, *students* and the full stop.
 
@@ -1042,8 +1043,8 @@ predict.one_sentence(guess_one_sentence)
 #
 # ## 7 · See it · Another $d_k$ in the scale
 #
-# The model was trained with $\sqrt{32}$. **Try.** Divide by the root of another $d_k$ instead, in all layers: move the slider to both
-# ends. Beside $d_k$ stands the cosine with the true sentence vector.
+# The model was trained with $\sqrt{32}$. Which harms more, a $d_k$ sixteen times too small or too large? **Try.** The slider changes it in
+# all layers. Beside $d_k$ stands the cosine with the true sentence vector.
 
 
 # %% jupyter={"source_hidden": true}
@@ -1083,9 +1084,7 @@ for d_k in (2, 16, 32, 64, 384, 512):
     print(f"d_k = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")
 
 # %% [markdown]
-# A small $d_k$ makes the weights too sharp, a large one too pale, and both move the sentence vector away. The pale side
-# moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
-# scale; half and twice of it leave 0.98 and 0.97.
+# Pale harms more than sharp: sixteen times too large leaves 0.71, sixteen times too small 0.88. Half and twice leave 0.98 and 0.97.
 
 # %% [markdown] tags=["remember"]
 # ## Try it
@@ -1095,13 +1094,11 @@ for d_k in (2, 16, 32, 64, 384, 512):
 # 1. Swap Q and K in `Mistaken`. Predict the cosine first, then add a row.
 # 2. Take the two best pronoun heads away together, L4H2 and L3H5, and measure at the pronoun. Is the cost the sum of the two?
 # 3. Write a measure of your own, for example "looks at the same token elsewhere", and add it to the map of the 72 heads.
-# 4. Find another sentence in which L4H2 misses the noun.
 #
 # <details><summary>Answers</summary>
 #
 # 1: the mean is 0.29, about as bad as without $W_O$. 2: no, it is 30.1, and $8.3 + 16.2 = 24.5$. 3: for that measure the best
-# is L1H9 with 0.44, and its cost has rank 10 in its layer. 4: in "The woman fed the birds before she went home" 0.03 lies on the
-# woman, and 0.17 on the birds.
+# is L1H9 with 0.44, and its cost has rank 10 in its layer.
 #
 # </details>
 #

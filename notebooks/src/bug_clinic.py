@@ -79,7 +79,7 @@ predict.before_bug_clinic(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # Patient A is an attention layer inside a very small language model. The model reads six digits and guesses at each position
 # which digit comes next. Its mask is causal, so a guess may use the digits up to its own position and no later ones. All digits are
-# drawn at random; a sentence could be learned by heart. An honest model can only guess. It is right one time in ten, and its loss
+# drawn at random. An honest model can only guess. It is right one time in ten, and its loss
 # is $\ln 10 = 2.30$.
 #
 # A healthy layer and patient A are trained for 150 steps each, in a few seconds.
@@ -146,12 +146,12 @@ print(sick_lines("case_01"))
 #
 # Such a mask cost the reader of a tutorial many hours. The layer had been
 # [replaced](https://github.com/tensorflow/text/pull/894) by the library's own, whose mask means the opposite, and accuracy was
-# 100 %. In the code of a book a mask [was inverted](https://github.com/rasbt/LLMs-from-scratch/issues/1061), and the page
-# printed only a shape.
-#
+# 100 %.
+
+# %% [markdown] tags=["predict"]
 # ### Cases 2, 3 · Two more ways to see the future
 #
-# Here is what differs in each. Why does no shape show it?
+# **Predict.** Where else can a layer lose its mask, without an error and with the right shape?
 
 # %%
 for name in ("case_02", "case_03"):
@@ -179,8 +179,7 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # one 1. The softmax came first, so the future took its share of each row before it was removed. How much is missing depends on
 # the digits that come, and the model learned to read that.
 # **Fix.** Mask before the softmax. As for case 2: a wrapper did not
-# [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a layer
-# [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights.
+# [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask.
 #
 # ## The probe kit
 #
@@ -344,10 +343,10 @@ print("set to NaN, the output changes by", (sick(batch)[0] - before).abs().max()
 # %%
 predict.poison(guess_poison)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 4 · Made and not used
 #
-# Here is what differs. Why does no shape show it?
+# **Predict.** The matrices are never applied. Why does the shape hold all the same?
 
 # %%
 print(sick_lines("case_04"))
@@ -390,10 +389,10 @@ compare(patient_C)
 # %%
 predict.company(guess_company)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 5 · The axis that was the tokens
 #
-# Here is what differs. Why does no shape show it?
+# **Predict.** What does patient C make of a batch of three copies of one sequence?
 
 # %%
 print(sick_lines("case_05"), end="\n\n")
@@ -440,10 +439,10 @@ print(f"scaled scores: {ratio.min():.4f} to {ratio.max():.4f} times the healthy 
 # %%
 predict.pale(guess_pale)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 6 · The wrong width
 #
-# Here is what differs. Why does no shape show it?
+# **Predict.** The scores are half the healthy ones, and a head has 6 features. By the root of which number are they divided?
 
 # %%
 print(sick_lines("case_06"))
@@ -472,8 +471,7 @@ view
 
 # %% [markdown]
 # The code of a well-known video lecture was [mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023; three
-# years later a reader [found it again](https://github.com/karpathy/ng-video-lecture/issues/55) in the notebook beside it. The class of
-# part F has the same bug, and a reader [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) the repair.
+# years later a reader [found it again](https://github.com/karpathy/ng-video-lecture/issues/55) in the notebook beside it.
 #
 # ## E · A green test
 #
@@ -502,10 +500,10 @@ print("sums of the columns:", weights.sum(-2).numpy().round(2))
 # %%
 predict.sums(guess_sums)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 7 · What its test could see
 #
-# Here is what differs. Why does no shape show it?
+# **Predict.** Which number in its code is wrong, and why does no shape show it?
 
 # %%
 print(sick_lines("case_07"))
@@ -616,11 +614,14 @@ print("fixed,  m(query=q, keys=k, values=v): differs by", off)
 # | `mask == 0`, for a mask of any shape | `mask[:, None]`, for a mask $(b, n_q, n_k)$ | 11 |
 # | `-1e20` | `-torch.inf`, and `.nan_to_num()` after the softmax | 12, 13 |
 # | `(self.h * self.d_k) ** 0.5` | `self.d_k ** 0.5` | 6 |
-#
+
+# %% [markdown] tags=["predict"]
 # ## All probes at once
 #
-# `diagnose` runs 21 probes on any attention module in torch. It follows the tensors from the inputs to the weights, so it
-# needs neither names nor a returned map. Here is what it finds in the class above.
+# Would one call have caught all five? `diagnose` runs 21 probes on any attention module in torch, and needs neither names nor a
+# returned map.
+#
+# **Predict.** Which line of the table does it *not* find in the class above?
 
 # %%
 torch.manual_seed(0)
@@ -630,8 +631,8 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
         print(indent(fill(f"{found.measured}; look at: {found.look_at}", 76), "    "))
 
 # %% [markdown]
-# *Wrong* is what no good module does on purpose; *beware* is what some do. Case 11 is not in the list: with a mask of
-# a shape that it can read, this class works. In your own tests one line does: `assert not diagnose(MyAttention(24, 4), embed_dim=24,
+# Case 11 is not in the list: with a mask of a shape that it can read, this class works. *Wrong* is what no good module does on
+# purpose; *beware* is what some do. In your own tests one line does: `assert not diagnose(MyAttention(24, 4), embed_dim=24,
 # num_heads=4).wrong`. Now all cases that you have met:
 
 # %% tags=["slide"] says="Case 3 is caught"
@@ -642,7 +643,7 @@ for name in list(CASES)[:9]:
     print(f"{name} {CASES[name].bug:<24} caught by: {', '.join(found)}")
 
 # %% [markdown] tags=["predict"]
-# Case 8 is missing because it is no module, but a way of calling one. Case 3 is caught by its row sums alone. Where rows do not
+# Case 8 is a way of calling, no module. Case 3 is caught by its row sums alone. Where rows do not
 # sum to 1, `diagnose` says *could not tell* of the masks: mend the rows first.
 #
 # ## Break it
@@ -824,8 +825,6 @@ class TextToClips(torch.nn.Module):
 # ### Exercise [[mended]] · A stranger's module
 #
 # **Goal.** Examine the module above, and mend it. *15 minutes, hard.*
-#
-# Nobody tells you where to look.
 
 # %%
 my_class = None  # a class: TextToClips with one line mended
@@ -856,8 +855,8 @@ verdict
 # 2. `diagnose(torch.nn.MultiheadAttention(24, 4, batch_first=True), embed_dim=24, num_heads=4)`. What does "beware" mean there?
 #    (A fully masked row gives NaN: PyTorch's own choice.)
 # 3. Make a patient with two bugs, `type("Both", (CASES[a].module, CASES[b].module), {})`, with two names for `a` and `b`, and
-#    give it to a friend. (Where both replace the same method, the second may not show.)
-# 4. Choose five tokens for which `case_07` gives the output of a healthy module. (Make all of them equal.)
+#    give it to a friend.
+# 4. Choose five tokens for which `case_07` gives the output of a healthy module.
 #
 # **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
 # company, the second call, NaN in a parameter. Where you can look inside, find the first step that differs. Keep each

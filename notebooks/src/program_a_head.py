@@ -47,7 +47,7 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 # tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
 # other row looks at all alike. You will write two matrices whose product is such a table.
 #
-# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks [[start_here]] to [[scaling]].
+# Fourteen puzzles follow, and a head of your own. Part A needs notebooks [[start_here]] to [[scaling]].
 
 # %% [markdown]
 # ## Before you start
@@ -1030,8 +1030,7 @@ verdict
 # %% [markdown]
 # ## See it · Heads that have names
 #
-# Trained models have relatives of four of your heads, and there they have names. Here they are, yours where
-# they pass their checks.
+# Trained models have relatives of four of your heads, with names. Here are yours, if they pass.
 
 # %% jupyter={"source_hidden": true}
 known = {

@@ -4,8 +4,8 @@
 # **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
 # *40 minutes, and 42 for exercises.*
 #
-# The same weights and twelve tokens, drawn at random: how far off is the layer of notebook [[one_token_at_a_time]], shared keys and
-# causal mask included, from the attention modules of the `transformers` library?
+# Weights and twelve tokens are drawn at random, the same for all. How far off is the layer of notebook [[one_token_at_a_time]],
+# shared keys and causal mask included, from the attention modules of the `transformers` library?
 
 # %% jupyter={"source_hidden": true}
 import inspect
@@ -48,7 +48,7 @@ def old_layer(x, turn=lambda y: y):
 compare(old_layer)
 
 # %% [markdown]
-# Errors half as large as the outputs, and more: nothing fits. But look at the first token, which has only itself to attend to:
+# Errors about half as large as the outputs, and more: nothing fits. But look at the first token, which has only itself to attend to:
 # there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself. Each line
 # that you add brings numbers of this table to 0.
 
@@ -141,7 +141,7 @@ arrows
 # lengths. Let $R_p$ rotate a vector by the angle
 # of position $p$. Then
 #
-# $$(R_i\, q) \cdot (R_j\, k) = q \cdot (R_{j-i}\, k).$$
+# $$(R_i\, q) \cdot (R_j\, k) = (R_{i-j}\, q) \cdot k.$$
 #
 # The positions enter the score only through $i - j$. Yet each token is rotated by its own position, without knowing of the other, so
 # a rotated key can stay in the cache. Values are not rotated, because nothing is compared with them.
@@ -166,8 +166,7 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# These are the four circles above. `rope(x, positions)` rotates all pairs of all tokens; it is attnlib's, until you write it in
-# exercise [[rope]]. A helper counts the positions from `start`, for a token that continues a text.
+# These are the four circles above. `rope(x, positions)` is attnlib's, until you write it. A helper counts positions from `start`.
 
 # %%
 rope = al.rope
@@ -213,8 +212,7 @@ for name, scores in {
 #
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
 # rotated by $+p\, \omega_c$, as `rotate` does: the model of [[it_speaks]] was trained so. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
-# $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
-# care if you write into an array: the second feature of a pair needs the first as it was.
+# $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps.
 
 
 # %%
@@ -285,9 +283,8 @@ for start in (0, 100, 1000):
     print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
 
 # %% [markdown]
-# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
-# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$. With weights that
-# were trained the other way it is a mistake: notebook [[it_speaks]] has its price.
+# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)): the other way gives the same
+# scores, if the second feature of each pair changes its sign in $W_Q$ and $W_K$.
 
 # %%
 signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
@@ -340,7 +337,7 @@ for n in (16, 128, 1024):
 #
 # `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
 # head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
-# two. It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rotated`, which
+# two. You may use `rotated`, which
 # takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right; equal entries in the key are the
 # easiest.
 
@@ -411,7 +408,7 @@ if torch is not None:
 predict.beyond(guess_beyond)
 
 # %% [markdown]
-# Five trainings have 0.79 to 0.99 right at 64 letters, and 0.17 to 0.30 at 512. There 0.81 of this head's weight has gone farther back
+# Five trainings have 0.79 to 0.99 right at 64 letters, and 0.17 to 0.30 at 512. Of this head's weight at 512, 0.81 has gone farther back
 # than 31, to distances that no training step has shown. With these keys blocked, it is right again.
 
 # %% [markdown]
@@ -466,7 +463,7 @@ STEPS |= {"weights × values": False, r"merge heads, $W_O\,\,$": False}
 _, ax = plot.subplots(figsize=(3.55, 4.8))
 for name, place, colour in (("Q", 0.8, QUERY), ("K", 2.5, KEY), ("V", 4, VALUE)):
     draw_lane(ax, name, place, colour)
-box(ax, 2.5, 6.1, "x, (n, d_model)", LINE)
+box(ax, 2.5, 6.1, r"$x$, $(n, d_{model})$", LINE)
 for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.9, 2, 5.2)):
     _ = ax.plot([at, right, right], [low, low, high], color="gray", lw=1, zorder=0)
     line(ax, (right, high), (to, high))
@@ -477,7 +474,11 @@ title = "An attention layer of 2024 and 2025:\nthick frames are new since 2017"
 _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
-# **Guess** one trouble in numbers: of 12 keys at random, one becomes ten times as long. Which share of the weight does it take?
+# Only the sink can. A first token has one key, which takes all the weight, whatever becomes of its score. GPT-OSS's
+# [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, for a key that is not there and has no value: it takes weight
+# from every token, from the first, too.
+#
+# The others tame large scores. **Guess.** Of 12 random keys one becomes ten times as long. Which share of the weight does it take?
 
 
 # %%
@@ -495,17 +496,15 @@ def share_of_one(times, norm=lambda x: x):
 
 print(f"as long as the others {share_of_one(1):.2f}, ten times {share_of_one(10):.2f}")
 print(f"ten times, both normed {share_of_one(10, rms_norm):.2f}")
+print("cap 50:", *(f"{s} becomes {50 * np.tanh(s / 50):.2f}" for s in (5, 100)))
 
 # %% [markdown]
-# Qwen3's [QK-norm](../REFERENCES.md#henry-2020) is this `rms_norm` of each query and key; after it no scaled score exceeds $\sqrt{d_k}$. A learned
-# **gain** for each feature lifts the limit, so that a head can still be sharp. Gemma 2's [softcap](../REFERENCES.md#gemma-2) makes
-# $C \tanh(s / C)$ of a scaled score $s$. GPT-OSS's [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, for a key that is not
-# there and has no value. So even a first token need not give itself all its weight.
+# Not more, because half of the queries point away from that key. Qwen3's [QK-norm](../REFERENCES.md#henry-2020) is this `rms_norm` of each
+# query and key: no scaled score exceeds $\sqrt{d_k}$ then. A learned **gain** for each feature lifts the limit, so that a head
+# can still be sharp. Gemma 2's [softcap](../REFERENCES.md#gemma-2) makes $C \tanh(s / C)$ of a scaled score $s$.
 
 
 # %%
-
-
 def seen(n_q, n_k, window=None):  # (n_q, n_k), the queries are the last tokens
     back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # i - j
     return (back >= 0) & (back < (window or n_k))
@@ -591,7 +590,7 @@ names = ("rope", "split_heads", "merge_heads", "attention")
 rope, split_heads, merge_heads, attention = mine.load_all(names).values()
 
 # %% [markdown]
-# The four again: 24 features, 4 heads of queries, 2 of keys and values, $d_k = 8$. Three get one argument more than Llama.
+# The four again. Three get one argument more than Llama.
 
 # %%
 print(stored["origin"])
@@ -607,8 +606,7 @@ layers = {name: Layer(W, 4, 2, **switches) for name, switches in SWITCHES.items(
 compare(None, **layers)
 
 # %% [markdown]
-# All errors are 0, to the sixth decimal. The cache holds keys that are rotated already, so `start` has to be right: token by token must
-# give what all at once gives, however the tokens come in.
+# All errors are 0, to the sixth decimal. Cached keys are rotated already, so `start` has to be right, however the tokens come in:
 
 # %%
 for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
@@ -638,9 +636,9 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
 guess_norm_order = None  # "a", "b" or "c"
 
 # %%
-q, gain = np.random.default_rng(2).normal(size=(5, 8)), W["q_gain"]
-alone = rotated(rms_norm(q)) - rms_norm(rotated(q))
-with_gain = rotated(rms_norm(q, gain)) - rms_norm(rotated(q), gain)
+some, gain = np.random.default_rng(2).normal(size=(5, 8)), W["q_gain"]
+alone = rotated(rms_norm(some)) - rms_norm(rotated(some))
+with_gain = rotated(rms_norm(some, gain)) - rms_norm(rotated(some), gain)
 print(f"norm alone: the order matters by {np.abs(alone).max():.2f}")
 print(f"with gain:  the order matters by {np.abs(with_gain).max():.2f}")
 
@@ -723,15 +721,19 @@ for n in (64, 512):
 
 # %% [markdown]
 # No, the text was short: no distance is above 11. A wrong base shows late, so test it with long texts.
-#
+
+# %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
 # SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
 # Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
-# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code. **Guess.** At which gap does it lose them?
+# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code.
 #
-# *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4 times slower. *By parts*
-# slows only the slow pairs ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
+# *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4
+# times slower. *By parts* slows only pairs that hardly finish a turn in training ([Peng et al.
+# 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
+#
+# **Predict.** At which gap does the model as trained lose the copy: 2,000, 6,000, 8,000 or 12,000? Which ways bring it back?
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("farther")
@@ -750,26 +752,30 @@ print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 2000, 8000, 12_000)), sep=
 print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 
 # %% [markdown]
-# As trained, the model finds its tokens at a gap of 6,000 and loses them at 8,000, which ends at position
-# 8,079: *inside* training. Code behind prose is read as well up to 12,000: it stops finding long before it stops writing well. (A gap of 2,000
-# helps both.)
+# As trained, the model finds these tokens at a gap of 6,000 and loses them at 8,000. That ends at position 8,079, *inside* training,
+# and we do not know why. Code behind prose is read as well up to 12,000: the model stops finding long before it stops writing well.
 #
-# *Every pair slowed* keeps 32,768 positions within known angles. It fails even without a gap: the angle
-# between neighbours is a quarter of the known one. *By parts* and *another base* find the copy at 12,000, neither at
-# 30,000, where all angles are known, too. Slow only the queries, and the error shows only far away; a loss above a blind
-# guess means that the model is sure of wrong tokens.
+# *Every pair slowed* fails even without a gap: the angle between neighbours is a quarter of the known one. *By parts* and *another
+# base* keep it in the fastest pair, and find the copy at 12,000. At 30,000 both fail, though *by parts* has no new angle there: why, we
+# do not know either.
+# Slow only the queries, and the error shows only far away: at a loss above a blind guess the model is sure of wrong tokens.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Six other texts were tried: two draws of random tokens, Alice, French, Italian and SQL. *Found* means at most 1.6 nats more than without
 # a gap. As trained, five are found at 2,000, three at 6,000, none at 8,000. At 12,000 another base finds four and *by parts* five, at
-# 30,000 neither finds any. Alice behind
-# French costs nothing more at 8,000, and French behind Alice 1.8 nats.
+# 30,000 neither finds any.
 #
 # </details>
 #
 # One of the heads that copy, layer 19, head 7: the weights of the second *red* on the first copy. **Try.** Where does *house*, the
-# token to copy, lose its weight?
+# token to copy, lose its weight, and who gets it?
+#
+# <details><summary>Answer</summary>
+#
+# As trained, *house* keeps 0.02 at a gap of 6,000, and *The*, the first token, gets 0.47. By parts, *house* keeps 0.81, and 0.39 at 12,000.
+#
+# </details>
 
 # %% jupyter={"source_hidden": true}
 rows_at = {
@@ -784,7 +790,7 @@ def row_at(gap):  # (1, n_k) each
 
 layer, head = found["head"]
 labels = {"keys": found["words"], "queries": [found["words"][4]]}
-stops = {"gap": [(f"{gap:,}", gap) for gap in gaps], "still": (0, 8000, 30_000)}
+stops = {"gap": [(f"{gap:,}", gap) for gap in gaps], "still": (0, 6000, 12_000)}
 live.weights_view(row_at, **stops, **labels, label="gap in the positions")
 
 # %% [markdown] tags=["exercise"]
@@ -818,6 +824,29 @@ verdict
 #
 # </details>
 
+# %% [markdown]
+# And the real model, rotated by `my_slowed`? On the prose, at a gap of 12,000:
+
+
+# %% jupyter={"source_hidden": true}
+def far(x, positions, base):  # the second half stands 12,000 positions on
+    later = 12_000 * (np.arange(len(positions)) >= len(positions) // 2)
+    pairs = x[..., :32] + 1j * x[..., 32:]  # (h, n, d_k / 2)
+    turned = pairs * np.exp(1j * np.outer(positions + later, rate))
+    return np.concatenate([turned.real, turned.imag], axis=-1).astype(x.dtype)
+
+
+# %% tags=["nbval-ignore-output"]
+lost, told = found["loss"]["as trained"]["12000"][2], "by parts, stored"
+loss = found["loss"]["by parts"]["12000"][2]
+if verdict and not smollm.missing():
+    speaker, told = smollm.load(), "by my_slowed"
+    rate = my_slowed(frequencies(64, speaker.base), 4.0, 8192)  # (d_k / 2,)
+    twice = speaker.tokens(smollm.TEXTS["prose"])[:40] * 2
+    rows, _ = speaker.using(rope=far)(twice)
+    loss = speaker.surprise(rows[40:-1], twice[41:]).mean()
+print(f"loss on the copy: as trained {lost:.1f}, {told} {loss:.1f}")
+
 # %% [markdown] tags=["predict"]
 # ## 6 · What has come since
 #
@@ -834,10 +863,10 @@ guess_whole_text = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true}
 (_, ax), style = plot.subplots(figsize=(4.6, 2.9)), {"marker": "s", "edgecolors": INK}
-for row, (name, told, other) in enumerate(stored["since"]):
-    x, faces = range(len(other)), [PAPER if one else INK for one in other]
-    _ = ax.scatter(x, [-row] * len(x), s=22, c=faces, linewidths=0.8, **style)
-    _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(other)} of {len(x)} layers")
+for row, (name, told, has) in enumerate(stored["since"]):
+    places, faces = range(len(has)), [PAPER if one else INK for one in has]
+    _ = ax.scatter(places, [-row] * len(has), s=22, c=faces, linewidths=0.8, **style)
+    _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(has)} of {len(has)} layers")
 _ = ax.set(xlim=(-1, 48), ylim=(-3.4, 0.7)), ax.axis("off")
 _ = ax.set_title("One square a layer. Empty: the layer has what the line names")
 
@@ -845,9 +874,9 @@ _ = ax.set_title("One square a layer. Empty: the layer has what the line names")
 predict.whole_text(guess_whole_text)
 
 # %% [markdown]
-# So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)): in Gemma 3 the four full squares keep all keys, and the
-# others a window. You write two ways that go farther: **multi-head latent attention** in notebook [[less_to_keep]], and **linear
-# attention** in [[fixed_state]].
+# So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)). Of Gemma 3's 26 caches only four grow with the text.
+# In Qwen3-Next three layers of four keep no keys at all, but a **state** that never grows: **linear attention**, which you
+# write in notebook [[fixed_state]]. Smaller keys, **multi-head latent attention**, you write in [[less_to_keep]].
 
 # %% [markdown] tags=["remember"]
 # ## Try it

@@ -766,11 +766,11 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 # A larger divisor pales the diagonal, and a smaller one only sharpens what is there. Keys made of what an earlier layer wrote: that
 # is **K-composition** (Elhage et al.).
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 7 · One layer, by hand
 #
 # Must there be two layers? Set by hand one is enough, with a head for each place, or two heads that weigh letters like a ruler
-# (*Appendix*). Does training find that? In 1,500 steps at a rate of 0.001:
+# (*Appendix*). **Predict.** Does training find that, in 1,500 steps at a rate of 0.001: two heads side by side, or twelve?
 
 # %% jupyter={"source_hidden": true}
 trainings = []
@@ -855,8 +855,8 @@ verdict
 # %% [markdown]
 # ## Now yours · A model that keeps its maps to itself
 #
-# This model returns its maps. Most do not, because their attention is one fused call. `watch` sees every call while a model runs,
-# and gives a map only if it leads to the model's own output.
+# Most models return no maps, because their attention is one fused call. Can you see them all the same? `watch` sees every call while
+# a model runs, and gives a map only if it leads to the model's own output.
 
 # %%
 from attnlib.watch import watch
@@ -868,8 +868,7 @@ watched = [call.trace().weights for call in seen]
 print("the maps of above:", np.allclose(watched, maps[2][:, 0], atol=1e-5))
 
 # %% [markdown]
-# Put a model of yours in the place of `inductors[2]`: [docs/watch.md](../docs/watch.md) has it for `transformers`, for generating
-# text and for long inputs.
+# Put a model of yours in the place of `inductors[2]`: [docs/watch.md](../docs/watch.md) has more.
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule, over many

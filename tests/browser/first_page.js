@@ -25,9 +25,9 @@ window.first = {
       note();
       new MutationObserver(note).observe(chart, { childList: true });
   },
-  reading: [], // while a sentence is read: what is said beside the field, the answer, and how many words are still pale
+  reading: [], // while a sentence is read: what is said beside the field, the answer, the words of scene 3, and how many words are still pale
   watchReading: () => {
-      const note = () => first.reading.push([document.querySelector("#said").textContent, document.querySelector("#answer").innerText.trim(), all("#stage .later").length]);
+      const note = () => first.reading.push([document.querySelector("#said").textContent, document.querySelector("#answer").innerText.trim(), document.querySelector("#trained-words").textContent + document.querySelector("#broken-words").textContent, all("#stage .later").length]);
       new MutationObserver(note).observe(document.querySelector("#said"), { childList: true });
   },
   path: (i) => all("#stage path.band")[i].getAttribute("d"),

@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 from itertools import pairwise
+from urllib.parse import quote
 
 import nbformat
 import numpy as np
@@ -69,9 +70,25 @@ def test_a_page_stands_alone_on_a_phone(new_page, book, name):
     assert page.evaluate("ask.formulasAreDrawn()")
     assert "$" not in page.evaluate("ask.prose()")
     assert page.evaluate("ask.imagesAreShown()")
-    assert page.locator("article svg[role=img]:not(:has(> title))").count() == 0
+    assert page.locator("article svg[role=img]:not(:has(> title), [aria-label])").count() == 0
     assert page.locator(".attnlib-run").count() == (name in NAMES)
+    assert page.locator(".table-wrapper.attnlib-goes-on, .output.stream").count() == 0  # a table folds
     assert page.locator(".attnlib-run a").count() == 2 * (name in NAMES and address() is not None)  # nothing runs here
+
+
+@pytest.mark.parametrize("width", [390, 768, 1366, 1920])
+def test_the_front_page_has_a_picture_a_first_step_and_the_course(new_page, book, width):
+    page, problems = opened(new_page, book, "index", width)
+    picture, begin = page.locator(".attnlib-sentence svg:visible"), page.locator("article a.btn.main")
+    assert picture.count() == 1 and problems == [] and page.evaluate("ask.fitsAcross()")
+    assert "Mary" in picture.text_content() and page.evaluate("ask.tooSmall()") == []
+    assert begin.get_attribute("href") == f"{NAMES[0]}.html"
+    assert begin.evaluate("part => part.getBoundingClientRect().bottom") < 844  # in sight without a scroll
+    rows = page.locator(".part li a")
+    assert rows.evaluate_all("all => all.map((a) => a.getAttribute('href'))") == [f"{name}.html" for name in NAMES]
+    assert page.locator(".part").count() == len({notebook.part for notebook in SERIES if notebook.part})
+    sizes = page.locator(".part li .glyph").evaluate_all("all => all.map((g) => [g.clientWidth, g.clientHeight])")
+    assert sizes == [[72, 44]] * len(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -169,15 +186,28 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
 
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
-    page, _ = opened(new_page, book, find_notebook("start_here").name)
-    table, going_on = page.locator(".table-wrapper").first, page.locator(".attnlib-goes-on")
-    assert "gradient" in table.evaluate("ask.masked")
-    table.evaluate("ask.toItsEnd")
-    table.and_(page.locator(":not(.attnlib-goes-on)")).wait_for()
-    assert table.evaluate("ask.masked") == "none"
+    page, _ = opened(new_page, book, find_notebook("bug_clinic").name)
+    figure, going_on = page.locator(".attnlib-figure").first, page.locator(".attnlib-goes-on")
+    assert "gradient" in figure.evaluate("ask.masked")
     assert going_on.count() and page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
+    figure.evaluate("ask.toItsEnd")
+    figure.and_(page.locator(":not(.attnlib-goes-on)")).wait_for()
+    assert figure.evaluate("ask.masked") == "none"
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.locator(".table-wrapper.attnlib-goes-on").first.wait_for(state="detached")
+    page.locator(".attnlib-figure.attnlib-goes-on").first.wait_for(state="detached")
+
+
+@pytest.mark.parametrize("name", [*(find_notebook(slug).name for slug in ("scaling", "casebook")), "watch", "class"])
+def test_on_paper_nothing_is_cut_and_nothing_around_the_page_is_printed(new_page, book, name):
+    page, _ = opened(new_page, book, name, 1366)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 643, "height": 980})  # A4 within its margins
+    assert page.evaluate("ask.fitsAcross()")
+    around = ".sidebar-drawer, .toc-drawer, .mobile-header, .skip-to-content, .related-pages, .attnlib-run"
+    assert not any(part.is_visible() for part in page.locator(around).all())
+    boxes = page.locator("article :is(pre, .table-wrapper, .cell_output, .attnlib-formula):visible")
+    assert boxes.evaluate_all("all => all.filter((box) => box.scrollWidth > box.clientWidth + 1).length") == 0
+    assert not page.locator("article summary:visible").evaluate_all("all => all.filter((s) => !s.parentElement.open)")
 
 
 def test_the_mark_of_what_goes_on_is_not_why_it_does(new_page, book):
@@ -201,15 +231,35 @@ def test_the_search_finds_softmax(new_page, book):
     assert problems == []
 
 
-def test_a_result_of_the_search_shows_an_excerpt_and_leads_to_the_word(new_page, book):
+# What a reader types, a page that has it, and what its excerpt says: text rather than code, a formula as one types it.
+EXCERPTS = {
+    "sqrt d_k": ("scaling", "Attention divides its scores by √d_k."),
+    "kv cache": ("one_token_at_a_time", "This is a KV cache."),
+    "causal": ("masks", "This mask is causal: each word"),
+    "NaN": ("vectorized", "inf divided by a sum that is inf is nan"),
+    "nan_to_num": ("casebook", ".nan_to_num() after"),
+    "rope": ("todays_head", "rotary position embedding, RoPE"),
+}
+
+
+@pytest.mark.parametrize("asked", EXCERPTS)
+def test_a_result_of_the_search_shows_a_paragraph_and_leads_to_its_section(new_page, book, asked):
+    lesson, words = EXCERPTS[asked]
     with served(book) as url:  # from a file a browser reads no other file
         page = new_page(1366, 768)
-        page.goto(f"{url}/search.html?q=entropy")
-        found = page.locator("#search-results li p.context", has_text="entropy")
-        found.first.wait_for()
-        assert not re.search(r"[a-z][.?!][A-Z][a-z]", " ".join(found.all_inner_texts()))  # blocks have a space between
-        page.locator("#search-results li > a[href*=':~:text=entropy']").first.click()
-        page.wait_for_function("scrollY > 300")
+        page.goto(f"{url}/search.html?q={quote(asked)}")
+        found = page.locator(f"#search-results li:has(> a[href^='{find_notebook(lesson).name}'])")
+        found.locator("p.context", has_text=words).wait_for(timeout=30_000)
+        shown = page.locator("#search-results p.context").all_inner_texts()
+        glued = r"(?!\bnn)[a-z]{2}[.?!][A-Z][a-z]"  # blocks have a space between
+        assert not [text for text in shown if re.search(glued, text)] and all(len(text) < 330 for text in shown)
+        section = found.locator("p.context[data-at]")
+        if section.count():
+            place = section.get_attribute("data-at")
+            assert found.locator("a").get_attribute("href").endswith(f"#{place}")
+            found.locator("a").click()
+            page.wait_for_function("scrollY > 300")
+            assert page.locator(f"section#{place}").count() == 1
 
 
 @pytest.mark.parametrize("name", [*NAMES, *BESIDE, "search"])

@@ -21,6 +21,8 @@ onmessage = async ({ data: { load, asked } }) => {
     [maps[at * n], maps[at * n + 1]] = [1 / (1 + d_k), d_k / (1 + d_k)];
   }
   const next = words.at(-1) === " b" ? [["akes", 0.5], ["ig", 0.25]] : [[` ${asked.way}`, 0.5], [` d${asked.d_k}`, 0.25]];
-  postMessage({ asked, words, next, maps: new Uint8Array(maps.buffer) });
+  const lifts = new Float32Array(270 * n); // layer 5, head 6 adds most, by what it takes of the second word
+  if (n > 1) lifts[41 * n + 1] = 1;
+  postMessage({ asked, words, next, maps: new Uint8Array(maps.buffer), lifts: new Uint8Array(lifts.buffer) });
   if (asked.writes) postMessage({ asked, writes: ` ${asked.way} on`, loss: asked.way === "head" ? 2 : 7 });
 };

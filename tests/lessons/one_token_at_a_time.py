@@ -224,6 +224,8 @@ LEARNERS = {
         "|p - q|": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), abs(p - q) / abs(p - q).sum()])),
         "below 0": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), p - q])),
         "half": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(p, q) / 2])),
+        "p of those": ("lack_not_measured", lambda p, q: np.array([(p / q).clip(0, 1), p * (p > q) / p[p > q].sum()])),
+        "all alike": ("lack_not_measured", lambda p, q: np.array([(p / q).clip(0, 1), (p > q) / (p > q).sum()])),
         "p": ("p_in_row_0", lambda p, q: np.array([p, _lacks(p, q)]), "p or q themselves"),
         "q": ("p_in_row_0", lambda p, q: np.array([q, _lacks(p, q)])),
         "p, then p": ("redrawn_from_p + p_in_row_0", lambda p, q: np.array([p, p])),
@@ -286,6 +288,7 @@ LEARNERS = {
             grouped(lambda x, times: np.repeat(x, x.shape[-3], -3)),
             "it must be h // g times",
         ),
+        "always twice": ("repeated_by_another_number", grouped(lambda x, times: np.repeat(x, 2, -3)), "always twice"),
         "h times": ("repeated_by_another_number", grouped(lambda x, times: np.repeat(x, times * x.shape[-3], -3))),
         "axis 1": (
             "heads_from_the_front",
@@ -405,6 +408,14 @@ LEARNERS = {
         "the row behind": ("another_row_of_logits", keeps(new="[*draft[:i], chosen[min(i + 1, m)]]"), "another row"),
         "the last row": ("another_row_of_logits", keeps(new="[*draft[:i], chosen[-1]]")),
         "none accepted": (None, keeps("True")),
+        "all accepted": ("whole_pass_kept", keeps("i == m")),
+        "all that the model said": ("whole_pass_kept", keeps(new="chosen"), "behind the first disagreement"),
+        "all or nothing": (
+            "all_or_nothing",
+            lambda logits, draft, past: keeps("i == m" if draft == logits.argmax(-1).tolist()[:-1] else "True")(
+                logits, draft, past
+            ),
+        ),
         "without the model's": ("models_token_dropped", keeps(new="draft[:i]"), "left out"),
         "three at most": (None, keeps("i == min(m, 3) or draft[i] != chosen[i]"), "agrees as a whole"),
         "not cut": ("cache_not_cut", keeps(rows="n"), "keeps 10 of 10 rows"),

@@ -76,6 +76,14 @@ def rope(
     return answer
 
 
+def in_one(way="halves", **lines):
+    """Return RoPE with lines that are wrong in one of its two branches."""
+    wrong, right = rope(**lines), rope()
+    return lambda x, positions, base=BASE, pairing="halves": (wrong if pairing == way else right)(
+        x, positions, base, pairing
+    )
+
+
 def rotate_half(x, positions, base=BASE, pairing="halves"):
     """Partners by halves, angles by neighbours: two conventions in one line."""
     d = x.shape[-1]
@@ -133,6 +141,7 @@ def head(
         names |= {
             "unit": unit,
             "layer": layer_norm,
+            "by_tokens": lambda x, gain: gain * x / np.sqrt((x**2).mean(-2, keepdims=True) + 1e-6),
             "q": query,
             "k": key,
             "v": value,
@@ -226,7 +235,12 @@ RIGHT = {
 
 WRONG = {
     "slowed": {
-        "every_pair_slowed": [slowed(mixed="omega / factor"), slowed(few="1e8", many="2e8")],
+        "no_pair_slowed": [slowed("trained / (2 * np.pi * omega)")],
+        "every_pair_slowed": [
+            slowed("omega / (2 * np.pi)"),
+            slowed(mixed="omega / factor"),
+            slowed(few="1e8", many="2e8"),
+        ],
         "wrong_end_slowed": [slowed(mixed="omega * (1 - keep) + omega / factor * keep")],
         "radians_for_turns": [slowed("trained * omega"), slowed("trained * omega", "1.0", "32.0")],
         "turns_of_the_new_length": [slowed("trained * factor * omega / (2 * np.pi)")],
@@ -250,17 +264,23 @@ WRONG = {
     "rope": {
         "pairings_mixed": [
             rope(halves='pairing == "neighbours"', back='pairing == "neighbours"'),
-            rope(back="True"),
-            rope(back="False"),
             rope(halves="False"),
             rotate_half,
             rotated_half(side_by_side, side_by_side),
             rotated_half(one_after_another, one_after_another),
         ],
+        "pairs_put_elsewhere": [rope(back="True"), rope(back="False")],
         "pairing_ignored": [rope(halves="True", back="True"), rope(halves="False", back="False")],
         "base_ignored": [rope("10_000.0 ** (-np.arange(0, d, 2) / d)")],
         "frequencies_from_one": [rope("base ** (-2 * np.arange(1, d // 2 + 1) / d)")],
-        "sign_lost": [rope(new_a="a * cos + b * sin"), rope(new_b="b * cos - a * sin")],
+        "sign_lost": [
+            rope(new_a="a * cos + b * sin"),
+            rope(new_b="b * cos - a * sin"),
+            rope(new_b="a * sin - b * cos"),
+            in_one(new_a="a * cos + b * sin"),
+            in_one("neighbours", new_a="a * cos + b * sin"),
+            in_one("neighbours", new_b="b * cos - a * sin"),
+        ],
         "sine_and_cosine_exchanged": [rope(new_a="a * sin - b * cos", new_b="a * cos + b * sin")],
         "constant_result": [rope(new_a="0 * a", new_b="0 * b")],
         "positions_added": [rope(new_a="a + sin", new_b="b + cos"), rope(new_a="a + cos", new_b="b + sin")],
@@ -276,7 +296,11 @@ WRONG = {
             rope(position="2 * np.pi * np.asarray(positions)"),
         ],
         "positions_from_one": [rope(position="positions + 1")],
-        "first_half_overwritten": [rope(new_b="A * sin + b * cos")],
+        "first_half_overwritten": [
+            rope(new_b="A * sin + b * cos"),
+            in_one(new_b="A * sin + b * cos"),
+            in_one("neighbours", new_b="A * sin + b * cos"),
+        ],
         "base_as_exponent": [
             rope("(1 - np.arange(0, d, 2) / d) ** base"),
             rope("np.exp(-base * np.arange(0, d, 2) / d)"),
@@ -286,10 +310,16 @@ WRONG = {
             rope("(np.arange(0, d, 2) / d) ** base"),  # 0 for every pair
         ],
         "frequencies_rising": [rope("base ** (np.arange(0, d, 2) / d)")],
-        "frequencies_half_as_far": [rope("base ** (-np.arange(d // 2) / d)")],
+        "frequencies_half_as_far": [
+            rope("base ** (-np.arange(d // 2) / d)"),
+            in_one(omega="base ** (-np.arange(d // 2) / d)"),
+            in_one("neighbours", omega="base ** (-np.arange(d // 2) / d)"),
+        ],
         "rotated_backwards": [
             rope("-(base ** (-np.arange(0, d, 2) / d))"),
             rope(new_a="a * cos + b * sin", new_b="b * cos - a * sin"),
+            in_one(new_a="a * cos + b * sin", new_b="b * cos - a * sin"),
+            in_one("neighbours", position="-np.asarray(positions)"),
         ],
         "pairing_ignored + positions_counted": [rope(position="np.arange(n)", halves="True", back="True")],
     },
@@ -343,8 +373,14 @@ WRONG = {
             head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
             head(q="halves(norm(q, g_q), n_k - 1)"),
             head(q="halves(norm(q, g_q), n_q - 1)"),
+            head(q="halves(norm(q, g_q), n_k if n_k > n_q else 0)"),
         ],
         "normed_to_length_one": [head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")],
+        "normed_over_tokens": [
+            head("halves(by_tokens(q, g_q), n_k - n_q)", "halves(by_tokens(k, g_k))"),
+            head(k="halves(by_tokens(k, g_k))"),
+        ],
+        "value_normed": [head(v="norm(v)")],
         "mean_subtracted": [
             head("halves(layer(q, g_q), n_k - n_q)", "halves(layer(k, g_k))"),
             head(q="halves(layer(q, g_q), n_k - n_q)"),

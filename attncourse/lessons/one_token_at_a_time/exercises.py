@@ -34,10 +34,9 @@ EXERCISES = (
         "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and the window - 1 tokens before it.",
         (
-            "Give each query its place in the sequence: the last one is the last token.",
-            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
-            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
-            " Join the two conditions with &, each in brackets.",
+            "Two conditions on `back`: a key is not ahead of its query, and not too far behind it.",
+            "With a window of 1 a token sees itself alone: which `back` is that? And which come with a window of 2?",
+            "back >= 0, and back < window. Join the two with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
         **step_options("near", "n_q n_k window", of=decoding.Window, axes=MAP_AXES, stage="mask"),

@@ -65,11 +65,15 @@ MISTAKES = (
     ),
     Mistake(
         "repeated_by_another_number",
-        behaves_as_if="each head of keys and values is repeated g times, or h times, where it must be h // g times",
+        behaves_as_if="each head of keys and values is repeated g times, h times or always twice, where it must be "
+        "h // g times",
         symptom="Right where g is h // g, as with 4 heads and 2, or where g is 1; elsewhere the heads do not match.",
         hint="Six heads of queries, two of keys: how often must each head of keys stand there?",
         then="Three times, h // g: then g heads have become h.",
-        variants=(decoding.only_if(lambda s, h, g: g == 1 or g * g == h), decoding.only_if(lambda s, h, g: g == 1)),
+        variants=tuple(
+            decoding.only_if(fits)
+            for fits in (lambda s, h, g: g == 1 or g * g == h, lambda s, h, g: g == 1, lambda s, h, g: h == 2 * g)
+        ),
         raises=True,
     ),
     Mistake(
@@ -230,7 +234,7 @@ MISTAKES = (
         behaves_as_if="the cache is not cut: it still holds the rejected tokens",
         symptom="The next token attends to tokens that are not in the text, and its own position is too late.",
         hint="Two of four tokens are accepted. How many rows of the cache belong to no token of the text?",
-        then="Two, the last ones: keep the first n - (m - agreed) rows of keys and values, in each layer.",
+        then="Two, the last ones: keep the first n - (m - agreed) rows, which axis -2 counts, in each layer.",
         variants=({"end": lambda s: None},),
     ),
     Mistake(
@@ -278,6 +282,15 @@ MISTAKES = (
         ),
         p_in_row_0=({"kept": lambda s: s.p}, {"kept": lambda s: s.q}),
         draft_read_one_row_late=decoding.ONE_ROW_LATE,
+        whole_pass_kept=({"agreed": lambda s: len(s.draft)}, {"new": lambda s: s.chosen}),
+        all_or_nothing=tuple(
+            {"agreed": lambda s: len(s.draft) if s.agreeing == len(s.draft) else 0, **new}
+            for new in ({}, decoding.CHOSEN)
+        ),
+        lack_not_measured=(
+            {"lacks": lambda s: s.p * (s.p > s.q)},
+            {"lacks": lambda s: (s.p > s.q) * 1.0},
+        ),
         groups_averaged=(
             {"q": lambda s: np.repeat(decoding.mean_queries(s), s.asked.shape[-3] // s.key.shape[-3], axis=-3)},
             {"q": decoding.mean_queries, "serving": lambda s: np.arange(s.key.shape[-3])},

@@ -1,5 +1,6 @@
 """The mistakes that only Today's head knows, and its steps: RoPE, the norm. The words of some: mistakes.toml."""
 
+import itertools
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -90,6 +91,14 @@ def _frequencies_by(change):
     return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.base)}
 
 
+def _also_in_one_way(*variants):
+    """Yield variants, and each of them in one of the two ways to pair alone."""
+    yield from variants
+    for way, (name, step) in itertools.product(PAIRINGS, (pair for variant in variants for pair in variant.items())):
+        right = vars(HeadSteps)[name].func
+        yield {name: lambda s, way=way, step=step, right=right: (step if s.pairing == way else right)(s)}
+
+
 _neighbours_rotated = partial(rotate, pairs=neighbours)
 
 
@@ -161,8 +170,6 @@ MISTAKES = (
             {"pairs": lambda s: PAIRINGS["halves" if s.pairing == "neighbours" else "neighbours"]},
             {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
             {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
-            {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], halves)},
-            {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], neighbours)},
             {"pairs": lambda s: _pairs_read_and_written(halves, PAIRINGS[s.pairing])},
             {"pairs": lambda s: _pairs_read_and_written(neighbours, PAIRINGS[s.pairing])},
             _angles_laid_out(lambda s: halves, _side_by_side),
@@ -194,22 +201,17 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "frequencies_from_one",
-        behaves_as_if="the pairs are counted from 1: the first one has the frequency of the second",
-        symptom="Every pair rotates too slowly, and the fast pair that tells neighbours apart is missing.",
-        hint="By how many radians should the first pair rotate from one position to the next?",
-        then="By 1, which is base ** 0: the pairs are counted 0, 1, 2, ...",
-        variants=(_frequencies_by(lambda share, base: base ** -(share + share[1])),),
-    ),
-    Mistake(
         "sign_lost",
         behaves_as_if="both features of a pair are computed with the same sign",
         symptom="That is no rotation: lengths change, and a score does not depend on the distance alone.",
         hint="Rotate (0, 1) by a small angle. Should its first entry become positive or negative?",
         then="Negative: (a, b) becomes (a cos - b sin, a sin + b cos), with one minus.",
-        variants=(
-            _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
-            _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+        variants=tuple(
+            _also_in_one_way(
+                _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
+                _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+                _by(lambda a, b, cos, sin: (a * cos - b * sin, a * sin - b * cos)),
+            )
         ),
     ),
     Mistake(
@@ -229,14 +231,6 @@ MISTAKES = (
         variants=(_by(lambda a, b, cos, sin: (a + sin, b + cos)), _by(lambda a, b, cos, sin: (a + cos, b + sin))),
     ),
     Mistake(
-        "offset_forgotten",
-        behaves_as_if="the first query has the position of the first key",
-        symptom="Right for a whole sequence; a token that continues one is rotated as if it were the first.",
-        hint="Which positions do your first query and your first key have?",
-        then="The first key has 0, the first query n_k - n_q. Let the queries start there.",
-        variants=({"first_position": lambda s: 0}, {"first_position": lambda s: 0, "mask": _upper_left}),
-    ),
-    Mistake(
         "queries_misplaced",
         behaves_as_if="the first query has another position than n_k - n_q: n_k, n_q, or one beside any of these",
         symptom="A query no longer has the position of its own key, so distances are wrong.",
@@ -249,6 +243,7 @@ MISTAKES = (
                 for of in ("keys", "queries")
                 for by in (0, 1)
             ),
+            {"first_position": lambda s: s.keys.shape[-2] * (s.keys.shape[-2] > s.queries.shape[-2])},
         ),
     ),
     Mistake(
@@ -263,36 +258,12 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "positions_from_one",
-        behaves_as_if="every position is one too large",
-        symptom="Two texts rotated alike still fit; keys of a cache that counts from 0 are one position off.",
-        hint="By which angle is a token at position 0 rotated?",
-        then="By 0: use the numbers in `positions` as they are.",
-        variants=({"position": lambda s: s.positions + 1},),
-    ),
-    Mistake(
         "first_half_overwritten",
         behaves_as_if="the second feature of a pair is computed from the first after its own rotation",
         symptom="The first feature of the pair held its new value already when the second was computed.",
         hint="Which value of a does the line for b need, and which one does it get?",
         then="The a from before the rotation: compute both new values first, then write them.",
-        variants=(_by(_overwritten),),
-    ),
-    Mistake(
-        "base_as_exponent",
-        behaves_as_if="base stands in the exponent, where it is the base",
-        symptom="The first pair rotates, all others stand still: positions far apart look alike.",
-        hint="Print your frequencies. They should fall from 1 to nearly 1 / base, each by the same factor.",
-        then="base is the base: base ** (-2c / d_k).",
-        variants=(_frequencies_by(lambda share, base: np.exp(-base * share)),),
-    ),
-    Mistake(
-        "frequencies_rising",
-        behaves_as_if="the sign of the exponent is missing: the frequencies rise from pair to pair",
-        symptom="The last pairs rotate thousands of radians a step, so that neighbours get unrelated angles.",
-        hint="Which pair should rotate slowest, the first or the last?",
-        then="The last. So the exponent is negative: base ** (-2c / d_k).",
-        variants=(_frequencies_by(lambda share, base: base**share),),
+        variants=tuple(_also_in_one_way(_by(_overwritten))),
     ),
     Mistake(
         "frequencies_half_as_far",
@@ -300,9 +271,11 @@ MISTAKES = (
         symptom="The slowest pair rotates too fast, or too slowly, for the weights of any model.",
         hint="There are d_k / 2 pairs. Which exponent belongs to the last one?",
         then="-(d_k - 2) / d_k: the pairs are counted 0, 1, 2, ..., and the exponent is -2c / d_k.",
-        variants=(
-            _frequencies_by(lambda share, base: base ** (-share / 2)),
-            _frequencies_by(lambda share, base: base ** (-2 * share)),
+        variants=tuple(
+            _also_in_one_way(
+                _frequencies_by(lambda share, base: base ** (-share / 2)),
+                _frequencies_by(lambda share, base: base ** (-2 * share)),
+            )
         ),
     ),
     Mistake(
@@ -311,23 +284,7 @@ MISTAKES = (
         symptom="Scores depend on the distance all the same, but weights of a model that rotates forwards do not fit.",
         hint="Rotate (1, 0) by a small angle. Should its second entry grow or fall?",
         then="Grow: (a, b) becomes (a cos - b sin, a sin + b cos).",
-        variants=({"omega": lambda s: -frequencies(s.x.shape[-1], s.base)},),
-    ),
-    Mistake(
-        "value_rotated",
-        behaves_as_if="values are rotated, too",
-        symptom="The output then depends on where the text begins: add 100 to every position, and it changes.",
-        hint="A score compares a query with a key. What is compared with a value?",
-        then="Nothing is. Leave the values as they are.",
-        variants=({"v": lambda s: rotate(s.values)},),
-    ),
-    Mistake(
-        "only_one_side_rotated",
-        behaves_as_if="only the queries are rotated, or only the keys",
-        symptom="The score depends on one position, where it should depend on the distance.",
-        hint="By which angles are a query at position i and a key at position j rotated?",
-        then="One of them by none. Rotate both, and their angles differ by what belongs to i - j.",
-        variants=({"q": lambda s: s.norm(s.queries, s.q_gain)}, {"k": lambda s: s.norm(s.keys, s.k_gain)}),
+        variants=tuple(_also_in_one_way({"omega": lambda s: -frequencies(s.x.shape[-1], s.base)})),
     ),
     Mistake(
         "norm_after_rotation",
@@ -369,30 +326,6 @@ MISTAKES = (
         variants=tuple(_on_both_or_one(_layer_norm)),
     ),
     Mistake(
-        "gain_forgotten",
-        behaves_as_if="a gain were 1 for every feature",
-        symptom="The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
-        hint="Which of your arguments does the output not depend on?",
-        then="It should depend on both gains: multiply each normed vector by its own, feature by feature.",
-        variants=tuple(_on_both_or_one(lambda x, gain: rms_norm(x))),
-    ),
-    Mistake(
-        "plain_attention",
-        behaves_as_if="queries and keys are neither normalised nor rotated",
-        symptom="This is the head of 'vectorized' with a causal mask.",
-        hint="What is new in the head of this notebook, before the scores?",
-        then="The norm with its gain, then the rotation, both for queries and keys.",
-        variants=({"q": lambda s: s.queries, "k": lambda s: s.keys},),
-    ),
-    Mistake(
-        "mask_from_the_first_key",
-        behaves_as_if="the mask lines up at the upper left, although the queries are the last tokens",
-        symptom="One new token after four others sees the first of them only.",
-        hint="How many keys may the last query see?",
-        then="All of them: line the mask up at the lower right.",
-        variants=({"mask": _upper_left},),
-    ),
-    Mistake(
         "another_gain",
         behaves_as_if="queries or keys are stretched by another gain than their own",
         symptom="The two may be exchanged; some models multiply by 1 + gain, this one does not.",
@@ -408,6 +341,24 @@ MISTAKES = (
     ),
     *read_mistakes(
         Path(__file__).with_name("mistakes.toml"),
+        frequencies_from_one=(_frequencies_by(lambda share, base: base ** -(share + share[1])),),
+        offset_forgotten=({"first_position": lambda s: 0}, {"first_position": lambda s: 0, "mask": _upper_left}),
+        positions_from_one=({"position": lambda s: s.positions + 1},),
+        base_as_exponent=(_frequencies_by(lambda share, base: np.exp(-base * share)),),
+        frequencies_rising=(_frequencies_by(lambda share, base: base**share),),
+        value_rotated=({"v": lambda s: rotate(s.values)},),
+        only_one_side_rotated=({"q": lambda s: s.norm(s.queries, s.q_gain)}, {"k": lambda s: s.norm(s.keys, s.k_gain)}),
+        gain_forgotten=tuple(_on_both_or_one(lambda x, gain: rms_norm(x))),
+        plain_attention=({"q": lambda s: s.queries, "k": lambda s: s.keys},),
+        mask_from_the_first_key=({"mask": _upper_left},),
+        pairs_put_elsewhere=tuple(
+            {"pairs": lambda s, back=back: _pairs_read_and_written(PAIRINGS[s.pairing], back)}
+            for back in (halves, neighbours)
+        ),
+        normed_over_tokens=tuple(
+            _on_both_or_one(lambda x, gain: gain * x / np.sqrt((x**2).mean(axis=-2, keepdims=True) + 1e-6))
+        ),
+        value_normed=({"v": lambda s: rms_norm(s.values)},),
         looks_at_itself=(
             {"looking": lambda s: _looking(s.d_k, (0,))},
             {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
@@ -415,6 +366,7 @@ MISTAKES = (
         looks_elsewhere=({"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},),
         one_position_only=({"looking": lambda s: _looking(s.d_k, (s.near,))},),
         too_soft=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
+        no_pair_slowed=({"slowed": lambda s: s.omega},),
         every_pair_slowed=({"slowed": lambda s: s.omega / s.factor},),
         wrong_end_slowed=({"slowed": lambda s: s.omega * (1 - s.keep) + s.omega / s.factor * s.keep},),
         ramp_is_a_step=tuple({"keep": lambda s, at=at: (s.turns >= at) * 1.0} for at in (1, 16, 16.5, 32)),
