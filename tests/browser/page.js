@@ -127,12 +127,10 @@ window.ask = {
       }),
     ),
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
-  // The heights of a view after an answer, frame by frame.
-  unfolding: async (still) => {
-    const heights = [still.clientHeight];
+  // From which height to which a view goes when a question is answered.
+  unfolding: (still) => {
     still.querySelector(".attnlib-asks button").click();
-    for (let k = 0; k < 40; k += 1) heights.push(await new Promise((later) => requestAnimationFrame(() => later(still.clientHeight))));
-    return heights;
+    return still.getAnimations().flatMap((one) => one.effect.getKeyframes().map(({ height }) => parseFloat(height)));
   },
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),

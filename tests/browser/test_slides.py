@@ -243,8 +243,8 @@ def test_before_a_guess_a_sentence_stands_below_its_question_and_what_comes_unfo
     button = asked.bounding_box()
     assert 0 < word["y"] - button["y"] - button["height"] < 60
     asked.locator("button").first.click(trial=True)  # nothing lies over it
-    heights = still.evaluate("ask.unfolding")
-    assert heights == sorted(heights) and len({*heights}) > 3 and heights[0] < 300 < heights[-1], heights
+    low, high = still.evaluate("ask.unfolding")
+    assert low < 220 and high > 500
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
