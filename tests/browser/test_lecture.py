@@ -278,30 +278,14 @@ def test_the_window_of_the_speaker_keeps_its_keys(new_page, built):
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     speaker, here = opening.value, "JSON.stringify([Reveal.getIndices(), Reveal.getProgress()])"
-    frames = [speaker.frame_locator(f"#{name}-slide iframe") for name in ("current", "upcoming")]
-    for frame in frames:
-        frame.locator(".reveal").wait_for(state="attached")
-    page.evaluate("document.activeElement.blur()")
-
-    def turns(key):
+    for name in ("current", "upcoming"):
+        speaker.frame_locator(f"#{name}-slide iframe").locator(".reveal").wait_for(state="attached")
+    for key in (*["ArrowRight"] * 4, "PageUp", "PageUp", "ArrowRight", "PageDown", " "):
         before = page.evaluate(here)
         speaker.keyboard.press(key)
-        page.wait_for_function(f"{here} !== {before!r}", timeout=3000)
-        speaker.wait_for_timeout(400)  # the next slide shows its answer
+        page.wait_for_function(f"{here} !== {before!r}")
+        speaker.wait_for_timeout(1000)  # the preview goes on to the answer, which moves a slider
         assert speaker.evaluate("document.activeElement.tagName") == "BODY", key
-
-    for key in (*["ArrowRight"] * 3, " ", "PageDown", *["PageUp"] * 5, "ArrowRight"):
-        turns(key)
-    slider = page.locator(".present input[type=range]").first
-    turns("ArrowRight")  # the answer, for nobody
-    for key, end in (("End", "max"), ("Home", "min")):
-        speaker.keyboard.press(key)
-        page.wait_for_function("([one, end]) => one.value === one[end]", arg=[slider.element_handle(), end])
-    slider.press("ArrowRight")
-    turns("ArrowRight")
-    box = speaker.locator("#upcoming-slide iframe").bounding_box()
-    speaker.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    turns("ArrowRight")
 
 
 @pytest.mark.parametrize("name", ["45", "90"])
