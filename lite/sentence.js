@@ -421,7 +421,7 @@
     place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " is stored for this. Yours comes back." : ghost() ? ": removed, it took this" : ": where it looks"}`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
-    $("slider-says").innerHTML = (unchanged() ? division(seen) : effect(seen)) + (alone() ? " The answer stays that of the model as trained." : "");
+    $("slider-says").innerHTML = (unchanged() ? division(seen) : `${effect(seen)} All layers divide so, and what they hand on changes the scores, too.`) + (alone() ? " The answer stays that of the model as trained." : "");
     const known = mistakes[state.way];
     $("break-says").innerHTML = known ? `${known.line} ${effect(seen)} ${known.link}` : "";
   }
@@ -531,16 +531,16 @@
     const exps = scores.map((score) => score / root), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
     const lift = (all) => (one ? `<span class="lift">${signed(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0), 1).replace(/^(?=[1-9]|0\.[1-9])/, "+")}</span>` : "");
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
-    const share = (p) => `<span class="share"><i style="width:${Math.max(1, 100 * p)}%"></i><b>${pct(p)}</b></span>`;
+    const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
     // Of the products the largest are drawn, and what they are made of, from what adds most for the first word.
     const [q, ...keys] = one ? [one.query, ...one.keys].map(numbers) : [], products = keys.map((k) => k.map((x, i) => x * q[i]));
     const large = one && q.map((_, i) => i).sort((a, b) => Math.abs(products[0][b]) + Math.abs(products[1][b]) - Math.abs(products[0][a]) - Math.abs(products[1][a]));
     const drawn = one && large.slice(0, DRAWN).sort((a, b) => products[0][b] - products[0][a]), bars = (list, kind) => strip(drawn.map((i) => list[i]), kind, Math.max(...(kind === "product" ? products.flat() : list).map(Math.abs)));
     const asks = `<b class="q">${shown(item.words[state.query])}</b>`;
-    const rows = words.map((j, i) => `<span class="who k">${named(j)}${one ? `<small>${asks} × ${shown(item.words[j])}</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 1)}</span><span>${signed(exps[j], 1)}</span><span>${power(exps[j])}</span>${share(seen[j])}${lift([j])}`);
+    const rows = words.map((j, i) => `<span class="who"><b class="k">${one ? named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `) : named(j)}</b>${one ? ` offers<small>${asks} × ${shown(item.words[j])}</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 1)}</span><span>${signed(exps[j], 1)}</span><span>${power(exps[j])}</span>${share(seen[j])}${lift([j])}`);
     const rest = others.length ? `<span class="who quiet wide">${others.length} other word${others.length > 1 ? "s" : ""}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span>${share(others.reduce((sum, j) => sum + seen[j], 0))}${lift(others)}` : "";
-    const answer = one ? `<span class="lift">adds to <b class="n">${escaped(kept.answer.trim())}</b></span>` : "";
-    const head = `<span class="who q">${shown(item.words[state.query])}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(total(order))}</span>${answer}`;
+    const answer = one ? `<span class="lift">adds to<br><b class="n">${escaped(kept.answer.trim())}</b></span>` : "";
+    const head = `<span class="who">${asks}${one ? " asks" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(total(order))}</span>${answer}`;
     $("lifts").innerHTML = one ? `What is <b class="v">taken</b> of a word adds this much to the answer <b class="n">${escaped(kept.answer.trim())}</b>; other heads add theirs.` : "";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
@@ -557,7 +557,7 @@
     $("look").classList.toggle("unread", Boolean(item.reading));
     $("look").classList.toggle("reread", open() && !got());
     if (!next) $("goes-on").textContent = "";
-    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").textContent = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : ready ? "The model reads again." : "Not read so.";
+    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").innerHTML = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : `${ready ? "The model reads again." : "Not read so."} As trained, <b class="n">${wordOf(asTrained().next[0][0])}</b>:`;
     if (waits) question();
     for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
     if (!open())
@@ -565,13 +565,14 @@
         word.setAttribute("aria-label", item.words[j].trim());
         word.setAttribute("class", item.reading && j >= item.count ? "word later" : "word");
       });
-    if (open() && next) {
-      document.querySelector("#answer .said").innerHTML = verdict();
-      const p = next[0][1], lost = p < UNSURE;
+    if (open()) {
+      // while it is read again, what it says as trained
+      const words = next ?? asTrained().next, p = words[0][1], lost = p < UNSURE;
+      if (next) document.querySelector("#answer .said").innerHTML = verdict();
       $("answer").classList.toggle("lost", lost);
       document.querySelector("#answer .sure").innerHTML = `${pct(p)} <span>${lost ? "" : "sure."}</span>`;
-      bars(document.querySelector("#answer .bars"), next, ready);
-      $("goes-on").innerHTML = goesOn();
+      bars(document.querySelector("#answer .bars"), words, ready);
+      if (next) $("goes-on").innerHTML = goesOn();
     }
     bars($("trained-words"), (open() && asTrained().next) || []);
     bars($("broken-words"), (open() && (mistaken() ? next : asTrained().next)) || []);
@@ -836,7 +837,7 @@
     loading.since ??= mb && { time: performance.now(), mb };
     const { since } = loading, rate = since && (mb - since.mb) / (performance.now() - since.time);
     // Nobody knows here how fast this machine unpacks and reads: only of what is loaded it is said.
-    const far = mb ? `${MB.python + mb} of ${MB.python + all} MB loaded.` : told === "Loading Python." ? "Loading Python, then the model." : python ? `${python} of ${MB.python + MB.model} MB loaded: Python, then the model.` : told;
+    const far = mb ? `${MB.python + mb} of ${MB.python + all} MB loaded.` : told === "Loading Python." ? "Loading Python, then the model." : python ? `${python} of ${MB.python + MB.model} MB loaded. Python starts, in some 20 s, on a slow machine in a minute; then the model is loaded.` : told;
     says(far + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000)} s more to load; unpacking and reading take up to a minute.` : ""));
   }
 

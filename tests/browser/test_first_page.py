@@ -522,6 +522,8 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.locator("#chart circle").nth(10).wait_for()  # the stops fill in
     turn(page, BREAK)
     page.get_by_role("button", name="no scale").click()
+    page.locator("#answer .said", has_text="The model reads again. As trained, head:").wait_for()
+    assert "50 %" in words_of(page.locator("#answer .sure")) and page.locator("#broken-words li").count() == 0
     page.locator("#stage .gap", has_text="no scale").wait_for()
     page.locator("#goes-on", has_text="7.00, as trained 2.00").wait_for()
     page.locator("#stage .word").nth(3).click()  # here a mistake is read for all words
