@@ -388,7 +388,8 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
             found = (r"is ([\d.]+) above", r"by ([\d.]+) that", r"that is ([\d.]+),", r"= ([\d.]+) times")
             more, by, divided, factor = (float(re.search(given, division)[1]) for given in found)
             scores = [float(line[1]) for line in words]
-            assert more == pytest.approx(abs(scores[0] - scores[1]), abs=0.011)
+            if kept["words"][0] == np.argmax(row):  # elsewhere it is of the two with most weight
+                assert more == pytest.approx(abs(scores[0] - scores[1]), abs=0.011)
             assert divided == pytest.approx(more / by, abs=0.0051)
             assert factor == pytest.approx(np.exp(divided), abs=0.051 if factor < 10 else 0.51)
         page.get_by_role("slider").press("ArrowRight")
