@@ -51,6 +51,13 @@ main {{ padding: var(--p8) 0 }} h1 {{ margin-bottom: var(--p2) }}</style></head>
 <a href="{home}">The first page</a> leads to all of them, <a href="{home}read/search.html">the search</a> to a word.</p>
 </main></body></html>
 """
+# What a notebook says that needs torch is one sentence here, without a traceback: nobody on the site can mend it.
+SENTENCE = """
+    class NotHere(ImportError):
+        def _render_traceback_(self):
+            return [str(self)]
+
+    raise NotHere("""
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
     "attnlib": (["ipywidgets", "matplotlib", "numpy"], ["attnlib", "attncourse"]),
@@ -107,6 +114,9 @@ def build_lite(notebooks, site, scratch):
     files.mkdir()
     for name, notebook in notebooks.items():
         copy = nbformat.from_dict({**notebook, "cells": [*notebook.cells, licence_cell()]})
+        for cell in copy.cells:
+            if cell.id == "setup":
+                cell.source = cell.source.replace('\n    raise ImportError(f"PyTorch', f'{SENTENCE}f"PyTorch')
         (files / f"{name}.ipynb").write_text(json.dumps(copy), "utf-8")  # of lines in a list it shows the commas, too
     command = [sys.executable, "-m", "jupyter", "lite", "build", "--no-sourcemaps"]
     command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too

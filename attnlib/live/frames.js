@@ -114,9 +114,9 @@
     const row = made("div", { className: `attnlib-fills ${asks ? "attnlib-asks" : ""}` }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
     buttons.forEach((button, k) =>
       button.addEventListener("click", () => {
-        fill(k + 1);
-        if (!asks) return;
-        row.replaceWith(...controls); // the answer is there, and now what moves it
+        if (!asks) return fill(k + 1);
+        const answer = () => (fill(k + 1), row.replaceWith(...controls)); // the answer is there, and now what moves it
+        window.attnlibMotion.unfold(box, answer);
         controls[0].querySelector("input").focus({ preventScroll: true });
         for (const part of view.querySelectorAll("[data-stage]")) window.attnlibMotion.appear(part);
       }),

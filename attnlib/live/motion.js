@@ -51,7 +51,18 @@
 
   const appear = (element) => calm() || element.animate([{ opacity: 0 }, { opacity: 1 }], 600);
 
-  window.attnlibMotion = { glide, become, appear };
+  // What unfolds pushes down what is below it, in the time of a change; its picture goes there from where it stood.
+  const unfold = (box, change) => {
+    const look = () => [box.clientHeight, [...box.querySelectorAll("svg")].find((svg) => svg.getClientRects().length).getBoundingClientRect().top];
+    const [high, top] = look();
+    change();
+    const [now, at] = look(), way = { duration: 240, easing: "ease-out" };
+    if (calm()) return;
+    box.animate([{ height: `${high}px`, overflow: "clip" }, { height: `${now}px`, overflow: "clip" }], way);
+    box.querySelector(".attnlib-live").animate([{ translate: `0 ${top - at}px` }, { translate: "0 0" }], way);
+  };
+
+  window.attnlibMotion = { glide, become, appear, unfold };
 
   // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does. Where
   // it goes on, its edge fades; of a picture that a kernel draws again and again, that of the element around it.

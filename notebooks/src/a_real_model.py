@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[a_real_model]] · A real model in your own module
 #
-# **Question.** Does a trained language model run through your own module, and what are its heads good for? *40 minutes, and 19 for exercises. This
+# **Question.** Does a trained language model run through your own module, and what are its heads good for? *45 minutes, and 19 for exercises. This
 # notebook needs torch.*
 #
 # > The teacher praised the students because **they** worked hard.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[bug_clinic]] · The bug clinic
 #
-# **Question.** It runs and has the right shape. Is it right? *50 minutes, and 64 for exercises. This notebook needs torch.*
+# **Question.** It runs and has the right shape. Is it right? *55 minutes, and 64 for exercises. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy

@@ -2,7 +2,7 @@
 # # [[todays_head]] · Today's head
 #
 # **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
-# *40 minutes, and 42 for exercises.*
+# *45 minutes, and 42 for exercises.*
 #
 # Weights and twelve tokens are drawn at random, the same for all. How far off is the layer of notebook [[one_token_at_a_time]],
 # shared keys and causal mask included, from the attention modules of the `transformers` library?

@@ -127,6 +127,11 @@ window.ask = {
       }),
     ),
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
+  // From which height to which a view goes when a question is answered.
+  unfolding: (still) => {
+    still.querySelector(".attnlib-asks button").click();
+    return still.getAnimations().flatMap((one) => one.effect.getKeyframes().map(({ height }) => parseFloat(height)));
+  },
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
@@ -293,6 +298,7 @@ window.ask = {
   seen: (view) =>
     [...view.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => text.textContent),
   says: (selector) => document.querySelector(selector).textContent,
+  box: (node) => node.getBoundingClientRect().toJSON(),
   boxes: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect()),
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
   restart: () => window.ask.session().kernel.restart(),

@@ -307,7 +307,8 @@ def test_it_can_be_broken_and_mended(url, new_page):
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s["id"])
 def test_what_is_said_of_a_row_is_what_it_shows(url, new_page, sentence):
     """`no scale` said "one word takes all" under pictures in which none does."""
-    page, item = opened(new_page(1366, 768), f"{url}/#s={sentence['id']}&l=1&h=1"), STORED[sentence["id"]]
+    item, (layer, head, _) = STORED[sentence["id"]], sentence["start"]  # the head that is stored at every stop
+    page = opened(new_page(1366, 768), f"{url}/#s={sentence['id']}&l={layer}&h={head}")
     guess(page, sentence["guess"][0])
     turn(page, BREAK)
     states = {name: item["mistakes"][name]["row"] for name in first_page.MISTAKES}

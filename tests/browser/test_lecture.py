@@ -101,6 +101,20 @@ def test_the_answer_comes_with_two_clicks(new_page, built):
     assert right.inner_text().startswith("c")
 
 
+def test_words_are_large_where_there_is_room_a_break_ends_at_a_time_and_a_key_is_told(new_page, built):
+    page = new_page()
+    opened(page, built("half-day"))
+    size = "said => +getComputedStyle(said).fontSize.slice(0, -2)"
+    found = [page.locator("section", has=page.locator("footer", has_text=n)) for n in ("Exercise 6.2", "a test notice")]
+    empty, full = (section.locator(".says, .question") for section in found)
+    assert empty.first.evaluate(size) > 35 > full.first.evaluate(size)
+    rest = page.locator("section:has(.back)").first
+    assert rest.locator(".back").text_content() == ""
+    page.evaluate("at => Reveal.slide(at)", rest.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
+    assert re.fullmatch(r"Back at \d\d:\d\d", rest.locator(".back").inner_text())
+    assert page.locator("section").nth(1).locator(".notes .key").text_content() == "→ the answer, for nobody"
+
+
 def at_view(page, built, number, fragment=""):
     """Open the view below the title of a notebook, by default without its fragments, and return its slider."""
     opened(page, built("45"))

@@ -152,7 +152,8 @@ def test_a_torch_notebook_keeps_its_outputs_and_says_where_it_runs(url, new_page
     saved = page.evaluate("ask.codeCells()")
     assert any("image/png" in output.get("data", {}) for _, outputs in saved for output in outputs)
     page.wait_for_function("ask.showsASavedPicture()", timeout=10_000)
-    message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
+    message = json.dumps(stopped := run_all(page)[0][1])  # the first cell stops the run
+    assert len(stopped) == 1 and len(stopped[0]["traceback"]) == 1  # in one sentence
     assert "a browser cannot run it" in message and "To run it: " in message and "make lab" in message
     page.evaluate("ask.save()")
     open_live(page, url, name)  # "Saved outputs: reload before saving"; and saving changes nothing

@@ -209,6 +209,44 @@ def test_on_a_phone_sliders_stay_in_sight_names_are_whole_and_no_word_speaks_of_
     assert names >= {"John gave", "Mary gave"} and not any("…" in name for name in names)
 
 
+@pytest.mark.parametrize("width", [768, 1366])
+def test_a_page_has_two_right_edges_and_its_contents_are_at_hand(new_page, tmp_path, width, slug="scaling"):
+    """Of the text, and of all that is wider; a picture ends at one of them, or is narrower than the text."""
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(width, 768))
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.wait_for_timeout(500)
+    fold, contents = page.locator(".toc summary"), page.locator(".toc a")
+    assert fold.is_visible() == (width < 1081) != contents.first.is_visible()
+    if width < 1081:
+        fold.click()
+        contents.nth(1).click()
+        assert contents.first.is_hidden() and page.evaluate("scrollY") > 500
+    ends = {round(box["right"]) for box in page.evaluate("ask.boxes('main > .code, .card, main .attnlib-control')")}
+    text = max(box["right"] for box in page.evaluate("ask.boxes('main > p')"))
+    assert len(ends) == 1 and text < min(ends)
+    for still in page.locator(".attnlib-still:not(:has(svg[style*='width:min('])), .attnlib-figure").all():
+        right = max(box["right"] for box in still.evaluate("one => [...one.querySelectorAll('svg')].map(ask.box)"))
+        assert right <= text + 1 or min(ends) - 3 < right <= min(ends), right
+
+
+def test_before_a_guess_a_sentence_stands_below_its_question_and_what_comes_unfolds(new_page, tmp_path):
+    path = find_notebook("start_here").built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(1366, 768))
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    still = page.locator(".attnlib-still").first
+    word, asked = still.locator("text:text-is('When'):visible").first.bounding_box(), still.locator(".attnlib-asks")
+    assert abs(word["x"] - asked.bounding_box()["x"]) < 4 and still.bounding_box()["height"] < 220
+    button = asked.bounding_box()
+    assert 0 < word["y"] - button["y"] - button["height"] < 60
+    asked.locator("button").first.click(trial=True)  # nothing lies over it
+    low, high = still.evaluate("ask.unfolding")
+    assert low < 220 and high > 500
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("slug", ["scaling", "multi_head"])
 def test_numbers_in_cells_can_be_read_at_every_stop_and_weights_have_one_orange(new_page, tmp_path, slug, scheme):
