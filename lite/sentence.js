@@ -538,7 +538,7 @@
 
   function power(x) {
     // e^x, short
-    if (x > 13.8) return `${Math.exp(x).toExponential(1).replace(/e\+(\d+)/, "·10<sup>$1</sup>")}`;
+    if (x > 13.8) return `${Math.exp(x).toExponential(2).replace(/e\+(\d+)/, "·10<sup>$1</sup>")}`;
     const e = Math.exp(x);
     return e >= 100 ? Math.round(e).toLocaleString("en") : e >= 10 ? e.toFixed(1) : e.toFixed(2);
   }
