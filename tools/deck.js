@@ -10,11 +10,21 @@ window.deckFonts = Promise.allSettled([...document.fonts].map((face) => face.loa
 const TURNS = ["PageDown", "PageUp", " ", "s"];
 window.addEventListener("keydown", ({ key }) => TURNS.includes(key) && document.activeElement?.matches("input") && document.activeElement.blur(), true);
 
+// The speaker's window shows this slide and a preview of the next click. No script of theirs takes the keys from it.
+const projector = parent !== window && parent.opener;
+const preview = projector && !new URLSearchParams(location.search).has("postMessageEvents");
+const { focus } = HTMLElement.prototype;
+if (projector) HTMLElement.prototype.focus = () => {};
+
+// A click on a choice chooses, and the slides have the keys again.
+const blurred = () => document.activeElement?.matches("input[type=radio]:not(:focus-visible)") && document.activeElement.blur();
+window.addEventListener("click", () => setTimeout(blurred));
+
 // Home and End move the first slider of a slide, which has the keys from then on. They never turn slides.
 const toEnd = (end) => () => {
   const slider = [...document.querySelectorAll(".present input[type=range]")].find((one) => one.getClientRects().length);
   if (!slider) return;
-  slider.focus();
+  if (!preview) focus.call(slider);
   slider.value = slider[end];
   slider.dispatchEvent(new Event("input", { bubbles: true }));
 };
@@ -22,7 +32,6 @@ window.deckKeys = { 36: toEnd("min"), 35: toEnd("max") };
 
 // What is moved or clicked in a picture of the speaker's window is so on the projector, too: it opened that window.
 const stills = () => [...document.querySelectorAll("[data-attnlib]")];
-const projector = parent !== window && parent.opener;
 const tell = ({ type, target, clientX, clientY, isTrusted }) => {
   const still = target.closest?.("[data-attnlib]");
   if (!still || (type === "click" && !isTrusted)) return;

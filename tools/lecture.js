@@ -12,6 +12,7 @@ const speaker = (across, down) => `<style>
 body[data-speaker-layout="default"] #current-slide { left: 0; width: 46vw; height: ${(46 * down) / across}vw }
 body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down) / across + 1}vw; aspect-ratio: ${across / down}; width: auto; height: min(${(34 * down) / across}vw, 99vh - ${(46 * down) / across + 1}vw) }
 :is(#current-slide, #upcoming-slide) iframe { width: 200%; height: 200%; scale: .5; transform-origin: 0 0 } /* else views are as on a phone */
+#upcoming-slide iframe { pointer-events: none }
 .overlay-element.label { display: none }
 #speaker-layout { bottom: 10px; top: auto }
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }
@@ -20,6 +21,7 @@ body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; heig
 .speaker-controls-notes .do { font-size: 15px }
 .speaker-controls-notes .do::before { content: "DO" }
 .speaker-controls-notes .key::before { content: "KEY" }
+.speaker-controls-notes pre { font-size: 14px; margin: 0 0 4px; white-space: pre-wrap }
 .speaker-controls-notes kbd { border: 1px solid; border-radius: 4px; font: inherit; padding: 0 4px }
 .speaker-controls-notes .value { line-height: 1.25 !important }
 .speaker-controls-notes .value :is(p, ul) { margin: 0 0 4px }

@@ -91,6 +91,7 @@ def keys(body):
         "the table": f"<span {LATER}",
         "what stands below the table": f"<p {LATER}",
         "the picture": 'class="picture fragment',
+        "the answer": 'class="fragment answer"',
     }
     second = {
         "the last column": '<span class="fragment" data-fragment-index="1"',
@@ -349,8 +350,15 @@ class Chapter:
             r"\*\*Goal\.\*\* (.*?) \*(\d+ minutes, \w+)\.\*\n\n(.*)", task, re.DOTALL
         ).groups()
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
+        (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
+        notes += f"<p><strong>Right.</strong></p><pre>{html.escape(right)}</pre>"
+        notes += markdown(f"**Wrong, and what to reply:**\n\n{replies}")
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
-        return Slide(head, words, to_fill(code), notes + markdown(replies), kind="exercise")
+        told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
+        shown = markdown(told.get("shows", ""))
+        if "of" in told:
+            shown += self.picture(plans.slide_cells(self.sections[told["of"]])[0])
+        return Slide(head, words, shown + to_fill(code), notes, kind="exercise")
 
 
 def shown_code(code):

@@ -57,3 +57,10 @@ if (results && word) new MutationObserver(land).observe(results, { childList: tr
 // Code, formulas, printed text and tables scroll as pictures do: frames.js, which stands above this.
 for (const box of document.querySelectorAll("article :is(pre, .attnlib-formula, .cell_output, .table-wrapper)"))
   window.attnlibScrolls(box);
+// On paper a picture that asks first shows its answer.
+let held = [];
+addEventListener("beforeprint", () => {
+  held = [...document.querySelectorAll(".attnlib-still:has(.attnlib-asks) [data-stage='1'][visibility=hidden]")];
+  held.forEach((part) => part.removeAttribute("visibility"));
+});
+addEventListener("afterprint", () => held.forEach((part) => part.setAttribute("visibility", "hidden")));

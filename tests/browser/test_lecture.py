@@ -272,6 +272,22 @@ def test_the_notes_open_though_a_slider_has_the_keys(new_page, built):
         page.keyboard.press("s")
 
 
+def test_the_window_of_the_speaker_keeps_its_keys(new_page, built):
+    page = new_page()
+    opened(page, built("45") + "#/0")
+    with page.expect_popup() as opening:
+        page.keyboard.press("s")
+    speaker, here = opening.value, "JSON.stringify([Reveal.getIndices(), Reveal.getProgress()])"
+    for name in ("current", "upcoming"):
+        speaker.frame_locator(f"#{name}-slide iframe").locator(".reveal").wait_for(state="attached")
+    for key in (*["ArrowRight"] * 4, "PageUp", "PageUp", "ArrowRight", "PageDown", " "):
+        before = page.evaluate(here)
+        speaker.keyboard.press(key)
+        page.wait_for_function(f"{here} !== {before!r}")
+        speaker.wait_for_timeout(1000)  # the preview goes on to the answer, which moves a slider
+        assert speaker.evaluate("document.activeElement.tagName") == "BODY", key
+
+
 @pytest.mark.parametrize("name", ["45", "90"])
 def test_notes_fit_the_window_of_the_speaker(new_page, built, name):
     page = new_page()
