@@ -31,6 +31,8 @@ HEAD = (
     "the thicker the ribbon, the more. That is attention."
 )
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
+# Mean surprise at two ordinary texts, where all heads divide by the square root of d_k: tests/test_smollm_sentences.py.
+LOSSES = {64: (3.13, 2.61), 32: (3.29, 2.72), 128: (3.31, 2.63)}
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
 # What the page can break, by the names of lesson it_speaks: what it does in words, the term, the notebook, and how.
@@ -109,6 +111,8 @@ def write(site, entries, ways, writes):
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
         surer=surer(),
+        losses=LOSSES,
+        by_hand=link_to("by_hand"),
         still=still(json.loads(first)),
         ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
         last=len(STOPS) - 1,
@@ -124,7 +128,8 @@ def write(site, entries, ways, writes):
 
 def link_to(lesson):
     """Return a link to a page of the book."""
-    return f'<a href="read/{find_notebook(lesson).name}.html">Notebook {find_notebook(lesson).number}</a>'
+    notebook = find_notebook(lesson)
+    return f'<a href="read/{notebook.name}.html">Notebook {notebook.number}: {notebook.title}</a>'
 
 
 def style():
@@ -200,7 +205,7 @@ def still(item):
     )
     return {
         "picture": _picture(words, row, said.strip()),
-        "said": f"The model says {html.escape(said.strip())}: it is",
+        "said": f"The model says {html.escape(said.strip())}.",
         "sure": f"{percent(sure)} <span>sure.</span>",
         "bars": bars,
         "story": f"{HEAD} This one takes most from {words[most]}: {percent(row[most])}.",

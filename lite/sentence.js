@@ -30,6 +30,7 @@
   let scene = 0;
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
+  let costs = false; // whether the grid shows what each removal costs, not what each head takes
   let yours = null; // what was picked, while what is stored of another head and word is shown
   let back = Number.isInteger(history.state?.scene) ? history.state : null; // how this page was left
 
@@ -59,7 +60,9 @@
   const unchanged = () => state.way === "head" || removed() || (state.way === "whole" && state.stop === AS_TRAINED);
   const fixed = () => !item.own && !unchanged();
   // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
-  const lastAlone = () => fixed() || state.way === "no causal mask";
+  // Scenes 2 and 3 stay with the head and the word that a stored sentence starts with.
+  const pinned = () => !item.own && (scene === 1 || scene === 2);
+  const lastAlone = () => fixed() || pinned() || state.way === "no causal mask";
   const wayAsked = () => (removed() ? `without:${state.layer + 1}.${state.head + 1}` : state.way);
   const readKey = (way, stop) => `${way}:${way === "head" || way === "whole" ? STOPS[stop] : TRAINED}`;
   const key = () => readKey(wayAsked(), state.stop);
@@ -78,6 +81,12 @@
     const { tokens, next } = item.without, flat = next[layer * HEADS + head], pairs = [];
     for (let i = 0; i < flat.length; i += 2) pairs.push([tokens[flat[i]], flat[i + 1] / 1000]);
     return { next: pairs };
+  }
+
+  // how much less likely the model's word is without a head; a word that is none of the first five has less than the last of them
+  function cost(layer, head) {
+    const { next } = withoutHead(layer, head), [word, p] = item.next[0];
+    return p - (next.find(([token]) => token === word)?.[1] ?? next.at(-1)[1]);
   }
 
   const asTrained = () => (item.own ? (item.read[`head:${TRAINED}`] ?? {}) : item);
@@ -144,7 +153,7 @@
     const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
     let size = tall ? 16 : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
-    const foot = innerWidth <= 960 || line.lines > 1 ? 236 : Math.max(128, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
+    const foot = innerWidth <= 960 || line.lines > 1 ? 236 : Math.max(124, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
     // On a phone a word is as high as a finger needs; beside the slider and the buttons, where none is pressed, as the screen allows.
     const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10 - LABEL) / (n + 1);
     const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, above = waits ? 0 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? 132 : 84;
@@ -184,7 +193,7 @@
     const at = tall ? { x: bottom - 8, y: low, "text-anchor": "end" } : { x: x + 4, y: base + 33 };
     const gap = element("text", { ...at, class: "gap", "font-size": size }, whole);
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
-    const deep = Math.max(8, tall ? width - 114 : line.lines > 1 ? pitch - 58 : bottom - 8);
+    const deep = Math.max(8, tall ? width - 114 : line.lines > 1 ? pitch - 58 : bottom - 24);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
     const sure = tall && element("text", { class: "sure", x: bottom, y: low }, whole); // the answer's number, where the answer is out of sight
     const label = element("text", { class: "label", x: 0, y: 14 }, svg);
@@ -227,7 +236,7 @@
       const size = row[j] * full, above = !tall && bases[j] < base - 1, itself = !above && us[j] >= u - 1;
       paths[j].setAttribute("class", `band${itself ? " own" : ""}${j === lit ? " lit" : ""}`);
       let d = "";
-      if (size > 0.08 && (row[j] > 0.03 || !ghost())) {
+      if (row[j] >= 0.005 && (row[j] > 0.03 || !ghost())) {
         const at = (u, v) => point(u, v, base);
         if (itself) d = `M${at(from, 0)}L${at(from, 14)}L${at(from + size, 14)}L${at(from + size, 0)}Z`;
         else if (above) d = upwards(from, us[j], size, base, bases[j]);
@@ -265,7 +274,7 @@
         number.setAttribute("y", place.bases[j] + (low ? 70 : 54));
         last = place.us[j];
       }
-      const says = j === state.query ? "looks" : later ? "comes later" : `gets ${pct(w)}`;
+      const says = j === state.query ? "looks" : later ? "comes later" : `${pct(w)} is taken from it`;
       word.setAttribute("aria-label", `${item.words[j].trim()}, ${says}`);
       word.setAttribute("aria-pressed", j === state.query);
       word.setAttribute("aria-disabled", lastAlone());
@@ -286,7 +295,6 @@
   for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", { class: "cell", rx: 2 }, grid), element("rect", { class: "heat", rx: 2, opacity: 0 }, grid)]);
   const ring = element("rect", { class: "ring", rx: 3 }, grid);
   const ticks = [1, 5, 10, 15, 16, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
-  let strongest = [0, 0];
 
   const bank = () => high * HEADS + 20 + 8 * (banks - 1);
   const spot = (layer, head) => [(layer % (LAYERS / banks)) * wide, Math.floor((layer * banks) / LAYERS) * bank() + head * high];
@@ -312,19 +320,22 @@
 
   function colour() {
     const key = looked(), visible = open() && got() && !fixed();
-    let most = -1;
+    const priced = costs && Boolean(item.without) && open(), lost = priced && many(LAYERS * HEADS).map((i) => cost(Math.floor(i / HEADS), i % HEADS));
+    const dear = priced && Math.max(...lost.map(Math.abs));
     for (let layer = 0; layer < LAYERS; layer++)
       for (let head = 0; head < HEADS; head++) {
-        const x = visible ? brightness(layer, head) : 0;
-        cells[layer * HEADS + head][1].setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
-        if (x > most) [most, strongest] = [x, [layer, head]];
+        const paid = priced && lost[layer * HEADS + head], x = priced ? Math.abs(paid) / dear : visible ? brightness(layer, head) : 0, heat = cells[layer * HEADS + head][1];
+        heat.setAttribute("opacity", (x ** (!priced && key === null ? 2 : 0.8)).toFixed(2));
+        heat.setAttribute("class", priced ? `heat ${paid < 0 ? "gain" : "cost"}` : "heat");
       }
     const [layer, head] = shownHead();
     const [x, y] = spot(layer, head);
     ring.setAttribute("x", x - 1.5);
     ring.setAttribute("y", y - 1.5);
-    const what = key === null ? `all words but itself and the first, ${shown(item.words[0])}` : `<b class="k">${named(key)}</b>`;
-    $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> takes from ${what}`;
+    const what = key === null ? `other words (without the first, ${shown(item.words[0])}, where most heads rest)` : `<b class="k">${named(key)}</b>`;
+    $("costs").setAttribute("aria-pressed", priced);
+    if (priced) $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, each removed alone: filled, the model is less sure of <b class="n">${wordOf(item.next[0][0])}</b>; hollow, surer`;
+    else $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> takes from ${what}`;
   }
 
   function headAt(event) {
@@ -371,21 +382,32 @@
   function effect(row) {
     const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]), [[w0, j0], [w1, j1] = [0, 0]] = falling;
     const looks = `<b class="q">${shown(item.words[state.query])}</b>`;
-    if (w0 >= 0.995) return `${looks} gives ${pct(w0)} to ${mark(j0)}.`;
-    if (w0 > 0.9) return `${looks} gives almost all to ${mark(j0)}: ${pct(w0)}.`;
-    if (w0 + w1 > 0.9) return `${looks} gives almost all to two: ${pct(w0)} to ${mark(j0)} and ${pct(w1)} to ${mark(j1)}.`;
-    if (row.length > 2 && w0 < 2 / row.length) return `${looks} gives no word more than ${pct(w0)}.`;
-    return `${looks} gives most to ${mark(j0)}: ${pct(w0)}.`;
+    if (w0 >= 0.995) return `${looks} takes ${pct(w0)} from ${mark(j0)}.`;
+    if (w0 > 0.9) return `${looks} takes almost all from ${mark(j0)}: ${pct(w0)}.`;
+    if (w0 + w1 > 0.9) return `${looks} takes almost all from two words: ${pct(w0)} from ${mark(j0)} and ${pct(w1)} from ${mark(j1)}.`;
+    if (row.length > 2 && w0 < 2 / row.length) return `${looks} takes no more than ${pct(w0)} from any word.`;
+    return `${looks} takes most from ${mark(j0)}: ${pct(w0)}.`;
   }
 
   function division([...row]) {
-    // from two scores to two percentages: of a row of weights, the scores' difference is the divisor times a logarithm
-    const drawn = atStart() && item.workings.words, falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
+    // from two scores to two percentages; where scores are not stored, their difference is the divisor times a logarithm
+    const one = atStart() && stopShown(), drawn = one && item.workings.words, falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
     const [[w0, j0], [w1, j1] = [0, 0]] = drawn && falling[0][1] === drawn[0] ? drawn.map((j) => [row[j], j]) : falling;
-    const root = Math.sqrt(STOPS[state.stop]), more = Math.log(w0 / w1);
-    if (!(w1 >= 0.005 && more > 0.05)) return effect(row);
-    const by = root % 1 ? root.toFixed(2) : root, times = Math.exp(more.toFixed(2));
-    return `The score of ${mark(j0)} is ${(more * root).toFixed(1)} above that of ${mark(j1)}. Divided by ${by} that is ${more.toFixed(2)}, so ${mark(j0)} gets exp(${more.toFixed(2)}) = ${times < 10 ? times.toFixed(1) : Math.round(times)} times the percentage: ${pct(w0)} against ${pct(w1)}.`;
+    const root = Math.sqrt(STOPS[state.stop]), apart = one ? (one.scores[j0] - one.scores[j1]).toFixed(2) : (Math.log(w0 / w1) * root).toFixed(2);
+    if (!(w1 >= 0.005 && apart / root > 0.05)) return "";
+    const by = root % 1 ? root.toFixed(2) : root, more = (apart / by).toFixed(2), times = Math.exp(more);
+    return `The score of ${mark(j0)} is ${apart} above that of ${mark(j1)}. Divided by ${by} that is ${more}, and exp(${more}) = ${times < 10 ? times.toFixed(1) : Math.round(times)} times as much is taken from it: ${pct(w0)} against ${pct(w1)}. All numbers are rounded.`;
+  }
+
+  function turned(seen) {
+    // what the slider changed, beside the row itself
+    if (alone()) return "The answer stays that of the model as trained: only this head is turned.";
+    if (state.way !== "whole" || unchanged()) return item.own ? "" : "Slide left, and it takes from fewer words; right, and from all of them alike.";
+    if (item.own) return "Every head divides so, and what they hand on changes the scores, too.";
+    const [first, p] = item.next[0], key = item.start[2], after = said().next.find(([token]) => token === first)?.[1] ?? 0;
+    const [now, then] = [state.stop, AS_TRAINED].map((stop) => item.workings.stops[stop].scores[key].toFixed(2));
+    const less = seen[key] > item.row[key] && after < p - 0.01 ? `More is taken from ${mark(key)} than as trained (${pct(item.row[key])}), and yet <b class="n">${wordOf(first)}</b> falls from ${pct(p)} to ${after ? pct(after) : "less than the first five words"}: more from one head is not more for the model. ` : "";
+    return `${less}The score of ${mark(key)} is ${now} here, as trained ${then}: every head of the layers before divides by another number, too, so the 64 numbers change. “This head alone” keeps ${then}.`;
   }
 
   function headSays(row) {
@@ -393,13 +415,14 @@
     if (ghost()) {
       if (!said().next) return `${who} is removed: ${rereads()}`;
       const [word, before] = asTrained().next[0], after = said().next.find(([token]) => token === word)?.[1];
-      if (after === undefined) return `${who} is removed: ${wordOf(word)} is not among the first five words, as trained it gets ${pct(before)}.`;
-      const more = after - before, much = Math.abs(more) < 0.01 ? "Hardly a change: the other heads do without it." : more > 0 ? "Surer than with it: in this sentence the head held the answer back." : "Less sure than with it.";
-      return `${who} is removed: ${wordOf(word)} gets ${pct(after)}, as trained ${pct(before)}. ${much}`;
+      if (after === undefined) return `${who} is removed (its output is set to 0): ${wordOf(word)} is not among the first five words, with the head ${pct(before)}.`;
+      const more = after - before, much = Math.abs(more) < 0.01 ? "Hardly a change: the other heads do without it." : more > 0 ? "In this sentence the head held the answer back." : "The head helped.";
+      return `${who} is removed (its output is set to 0): the model is ${pct(after)} sure of ${wordOf(word)}, with the head ${pct(before)}. ${much}`;
     }
     if (!state.query) return `${who}: ${looks} has only itself to look at.`;
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
+    if (costs && item.without) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
     const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3;
     return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }
@@ -411,17 +434,21 @@
     if (!open()) return;
     if (!got()) {
       $("works").replaceChildren();
+      for (const id of ["taken", "turned", "lifts"]) $(id).replaceChildren();
       for (const id of ["head-says", "slider-says", "break-says"]) $(id).textContent = rereads().replace(/^./, (c) => c.toUpperCase());
+      place.label.textContent = ready ? `The model reads again: ${counted} of ${item.words.length} words` : "";
       return;
     }
     const seen = now(), [layer, head] = shownHead();
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " is stored for this. Yours comes back." : ghost() ? ": removed, it took this" : ": where it looks"}`;
+    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? ", with which this sentence starts. Yours is kept in scene 1." : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
-    $("slider-says").innerHTML = (unchanged() ? division(seen) : `${effect(seen)} All layers divide so, and what they hand on changes the scores, too.`) + (alone() ? " The answer stays that of the model as trained." : "");
+    $("slider-says").innerHTML = effect(seen);
+    $("turned").innerHTML = turned(seen);
+    $("division").innerHTML = division(seen);
     const known = mistakes[state.way];
     $("break-says").innerHTML = known ? `${known.line} ${effect(seen)} ${known.link}` : "";
   }
@@ -429,11 +456,11 @@
   function goesOn() {
     // how the model goes on, and what it thinks of the sentence
     const { writes: text, loss } = said(), right = asTrained();
-    if (text === undefined) return item.own ? "It writes on …" : "";
-    const on = `It goes on: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
+    if (text === undefined) return item.own ? "It writes …" : "";
+    const on = `Behind the sentence it writes: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     if (!mistaken() || loss === null || right.loss === undefined) return on;
     const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
-    return `${on} Its surprise at the sentence (loss): ${loss.toFixed(2)}, as trained ${right.loss.toFixed(2)}.${cheats}`;
+    return `${on} Its surprise at each next word of the sentence (loss): on average ${loss.toFixed(2)} nats, as trained ${right.loss.toFixed(2)}.${cheats}`;
   }
 
   function piece(token) {
@@ -442,15 +469,17 @@
     return !goesInto(token) && whole.startsWith(token.trim()) && whole !== token.trim() ? `, the first piece of ${escaped(whole)}` : "";
   }
 
+  const quoted = (html) => (/^(<[^>]*>)?\p{Ll}/u.test(html) && !Object.values(SIGNS).some((sign) => html.includes(sign)) ? `“${html}”` : html);
+
   function verdict() {
     const [token, p] = said().next[0], word = SIGNS[token.trim()] ?? wordOf(token), guess = guesses[item.id];
-    const says = `<b class="n">${word}</b>${piece(token)}`, trained = asTrained().next?.[0][0];
-    if (alone()) return `Not computed anew. As trained, ${says}:`;
+    const says = `${quoted(`<b class="n">${word}</b>`)}${piece(token)}`, trained = asTrained().next?.[0][0];
+    if (alone()) return `Not computed anew. As trained, ${says}.`;
     const changed = removed() || mistaken() || (state.way === "whole" && state.stop !== AS_TRAINED);
-    if (p < UNSURE) return `${changed ? "Now the model" : guess ? `You said ${escaped(guess)}. The model` : "The model"} does not know: no word gets more than`;
-    if (changed) return token === trained ? `Still ${says}. Now it is` : `Now the model says ${says}. It is`;
-    if (!guess) return `The model says ${says}. It is`;
-    return guess === token.trim() ? `You said ${escaped(guess)}. So does the model: it is` : `You said ${escaped(guess)}. The model says ${says}: it is`;
+    const yes = guess && `You said ${quoted(escaped(guess))}.`;
+    if (p < UNSURE) return `${changed ? "Now the model" : guess ? `${yes} The model` : "The model"} does not know.`;
+    if (changed) return token === trained ? `Still ${says}.` : `Now the model says ${says}.`;
+    return !guess ? `The model says ${says}.` : guess === token.trim() ? `${yes} So does the model.` : `${yes} The model says ${says}.`;
   }
 
   const asLink = (line) =>
@@ -493,6 +522,7 @@
     $("chart").classList.toggle("pale", !whole);
     $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
+    if (known.length < STOPS.length) $("chart-says").innerHTML += `: read at ${known.length} of ${STOPS.length} stops`;
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
@@ -508,9 +538,9 @@
 
   function power(x) {
     // e^x, short
-    if (x > 13.8) return `${Math.exp(x).toExponential(1).replace(/e\+(\d+)/, "·10<sup>$1</sup>")}`;
+    if (x > 13.8) return `${Math.exp(x).toExponential(2).replace(/e\+(\d+)/, "·10<sup>$1</sup>")}`;
     const e = Math.exp(x);
-    return e >= 100 ? Math.round(e).toLocaleString("en") : e >= 10 ? e.toFixed(0) : e >= 0.01 ? e.toFixed(e < 1 ? 2 : 1) : "0.00";
+    return e >= 100 ? Math.round(e).toLocaleString("en") : e >= 10 ? e.toFixed(1) : e.toFixed(2);
   }
 
   function strip(list, kind, most) {
@@ -522,31 +552,38 @@
 
   const atStart = () => !item.own && !pointed && String([state.layer + 1, state.head + 1, state.query]) === String([item.start[0], item.start[1], last()]);
 
+  const stopShown = () => item.workings.stops[state.way === "whole" ? state.stop : AS_TRAINED];
+
   function workings(seen) {
-    const kept = item.workings, root = Math.sqrt(STOPS[state.stop]), by = root % 1 ? root.toFixed(1) : root;
-    const one = atStart() && kept.stops[state.way === "whole" ? state.stop : AS_TRAINED];
+    const kept = item.workings, root = Math.sqrt(STOPS[state.stop]), by = root % 1 ? root.toFixed(3) : root;
+    const one = atStart() && stopShown();
     const order = seen.map((_, j) => j).sort((a, b) => seen[b] - seen[a]), words = one ? kept.words : order.slice(0, 2);
     // Where scores are not stored, they are counted from the largest: percentages tell no more.
     const scores = one ? one.scores : seen.map((w) => Math.log(Math.max(w, 1e-9) / seen[order[0]]) * root);
-    const exps = scores.map((score) => score / root), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
-    const lift = (all) => (one ? `<span class="lift">${signed(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0), 1).replace(/^(?=[1-9]|0\.[1-9])/, "+")}</span>` : "");
+    // Each number follows from those that are printed before it.
+    const exps = scores.map((score) => Number((score.toFixed(2) / by).toFixed(3))), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
+    const lift = (all) => (one ? `<span class="v">${signed(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0), 1).replace(/^(?=[1-9]|0\.[1-9])/, "+")}</span>` : "");
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
+    const parts = [...words.map((j) => exps[j]), ...(others.length ? [total(others)] : [])], whole = Math.max(...parts) > 13.8 ? total(order) : Math.log(parts.reduce((sum, x) => sum + Number(power(x).replaceAll(",", "")), 0));
     const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
     // Of the products the largest are drawn, and what they are made of, from what adds most for the first word.
     const [q, ...keys] = one ? [one.query, ...one.keys].map(numbers) : [], products = keys.map((k) => k.map((x, i) => x * q[i]));
     const large = one && q.map((_, i) => i).sort((a, b) => Math.abs(products[0][b]) + Math.abs(products[1][b]) - Math.abs(products[0][a]) - Math.abs(products[1][a]));
     const drawn = one && large.slice(0, DRAWN).sort((a, b) => products[0][b] - products[0][a]), bars = (list, kind) => strip(drawn.map((i) => list[i]), kind, Math.max(...(kind === "product" ? products.flat() : list).map(Math.abs)));
     const asks = `<b class="q">${shown(item.words[state.query])}</b>`;
-    const rows = words.map((j, i) => `<span class="who"><b class="k">${one ? named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `) : named(j)}</b>${one ? ` offers<small>${asks} × ${shown(item.words[j])}</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 1)}</span><span>${signed(exps[j], 1)}</span><span>${power(exps[j])}</span>${share(seen[j])}${lift([j])}`);
-    const rest = others.length ? `<span class="who quiet wide">${others.length} other word${others.length > 1 ? "s" : ""}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span>${share(others.reduce((sum, j) => sum + seen[j], 0))}${lift(others)}` : "";
-    const answer = one ? `<span class="lift">adds to<br><b class="n">${escaped(kept.answer.trim())}</b></span>` : "";
-    const head = `<span class="who">${asks}${one ? " asks" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(total(order))}</span>${answer}`;
-    $("lifts").innerHTML = one ? `What is <b class="v">taken</b> of a word adds this much to the answer <b class="n">${escaped(kept.answer.trim())}</b>; other heads add theirs.` : "";
+    const rows = words.map((j, i) => `<span class="who"><b class="k">${one ? named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `) : named(j)}</b>${one ? `’s key<small>query × key</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 2)}</span><span>${signed(exps[j], 3)}</span><span>${power(exps[j])}</span><b>${pct(seen[j])}</b>`);
+    const left = others.reduce((sum, j) => sum + seen[j], 0), called = `${others.length} other word${others.length > 1 ? "s" : ""}`;
+    const rest = others.length ? `<span class="who quiet wide">${called}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span><b>${pct(left)}</b>` : "";
+    const answer = one && `<b class="n">${escaped(kept.answer.trim())}</b>`, row = (name, p, all) => `<span class="who">${name}</span>${share(p)}${lift(all)}`;
+    const head = `<span class="who">${asks}${one ? "’s query" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(whole)}</span>`;
+    $("taken").className = one ? "" : "short";
+    $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span>adds to ${answer}</span>` : ""}${words.map((j) => row(`<b class="k">${named(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
+    $("lifts").innerHTML = one ? `The <b class="v">value</b> that is taken adds this to the score of ${answer} as the next word (its logit).` : "";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
     $("works-say").innerHTML = one
-      ? `A score: 64 numbers of ${asks} × those of the word, added up; ${DRAWN} drawn`
-      : `The scores, counted from the largest: only differences matter`;
+      ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.`
+      : "The scores, counted from the largest: only differences matter.";
   }
 
   function update(grow) {
@@ -554,10 +591,10 @@
     $("look").classList.toggle("waiting", waits);
     $("look").classList.toggle("arrive", Boolean(grow) && !waits);
     $("look").classList.toggle("stale", !waits && Boolean(item.reading || !got() || alone()));
-    $("look").classList.toggle("unread", Boolean(item.reading));
+    $("look").classList.toggle("unread", !waits && !next);
     $("look").classList.toggle("reread", open() && !got());
     if (!next) $("goes-on").textContent = "";
-    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").innerHTML = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : `${ready ? "The model reads again." : "Not read so."} As trained, <b class="n">${wordOf(asTrained().next[0][0])}</b>:`;
+    if (item.reading || (!waits && !next)) document.querySelector("#answer .said").innerHTML = item.reading && !ready ? "Your sentence is not read yet." : item.reading ? "The model reads your sentence." : ready ? "The model reads again." : "Not read so: load the model (scene 4).";
     if (waits) question();
     for (const word of place.words) if (!waits) word.setAttribute("aria-disabled", lastAlone());
     if (!open())
@@ -570,7 +607,7 @@
       const words = next ?? asTrained().next, p = words[0][1], lost = p < UNSURE;
       if (next) document.querySelector("#answer .said").innerHTML = verdict();
       $("answer").classList.toggle("lost", lost);
-      document.querySelector("#answer .sure").innerHTML = `${pct(p)} <span>${lost ? "" : "sure."}</span>`;
+      document.querySelector("#answer .sure").innerHTML = `${pct(p)} <span>${lost ? "at best." : p < 0.5 ? "likely." : "sure."}</span>`;
       bars(document.querySelector("#answer .bars"), words, ready);
       if (next) $("goes-on").innerHTML = goesOn();
     }
@@ -585,8 +622,9 @@
     $("mend").disabled = !mistaken();
     $("remove").textContent = removed() ? "Put it back" : "Remove this head";
     $("remove").hidden = !item.own && !item.without;
+    $("costs").hidden = !item.without;
     $("exchange").hidden = !["mary", "john"].includes(item.id);
-    $("exchange").textContent = item.id === "mary" ? "Now let Mary give the drink" : "Let John give it again";
+    $("exchange").textContent = item.id === "mary" ? "Let Mary give the drink" : "Let John give the drink";
     const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
     $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
@@ -637,9 +675,9 @@
   const elsewhere = () => yours && ["layer", "head", "query"].some((one) => yours[one] !== state[one]);
 
   function settle(change) {
-    // what is recorded for one head and the last word alone is shown for them; then what was picked comes back
+    // scenes 2 and 3, and what is recorded for one head and the last word alone, show them; then what was picked comes back
     const { layer, head, query, key } = state;
-    if (fixed()) {
+    if (fixed() || pinned()) {
       yours ??= { layer, head, query, key };
       Object.assign(state, { layer: item.start[0] - 1, head: item.start[1] - 1, key: item.start[2] });
     } else if (yours) {
@@ -672,8 +710,8 @@
     pointed = lit = yours = null;
     state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "head" };
     if (restored) Object.assign(state, restored());
-    settle();
     turn(back?.scene ?? (mistaken() ? 2 : state.way === "whole" || state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0));
+    settle();
     layout();
     update(grow);
     if (back) scrollTo(0, back.y);
@@ -707,6 +745,7 @@
   // --- one's own sentence: Python and the model in a worker, once somebody asks for them
 
   const MB = { python: 17, model: 93 };
+  let counted = 0; // words read, where a sentence is read again
   let worker, ready = false, loading = null, pending = null, before;
   let wanted = null; // what a link asks of a sentence that is not read
 
@@ -813,8 +852,9 @@
       mine.start = addsMost(new Float32Array(lifts.buffer));
       begin(true, restoring());
       says(readLine());
-      const { top, bottom } = $("answer").getBoundingClientRect();
-      if (top < 0 || bottom > innerHeight) $("answer").scrollIntoView({ block: "start", behavior: still.matches ? "auto" : "smooth" });
+      const { top, bottom } = $("answer").getBoundingClientRect(), field = $("look").getBoundingClientRect();
+      if (document.hidden || field.bottom < 0) return notify(); // who reads on below is not torn away
+      if (top < 0 || bottom > innerHeight) toAnswer();
       return;
     }
     if (mine !== item) return;
@@ -822,12 +862,29 @@
       says(`Reading: ${count} of ${words.length}.`);
       if (place.words.length !== words.length) begin();
       else update();
-    } else if (count && !got()) says(`Reading again: ${count} of ${words.length}.`);
-    else {
+    } else if (count && !got()) {
+      counted = count;
+      says(`Reading again: ${count} of ${words.length}.`);
+      tell();
+    } else {
+      counted = 0;
       if (got() && !marked()) says(readLine());
       update();
     }
   }
+
+  const toAnswer = () => $("answer").scrollIntoView({ block: "start", behavior: still.matches ? "auto" : "smooth" });
+  const title = document.title;
+
+  function notify(telling = true) {
+    // that a sentence is read is said in the tab, and where one reads on below
+    document.title = telling ? `Read: ${drawnAs(said().next[0][0])} · ${title}` : title;
+    $("notice").hidden = !telling;
+  }
+
+  $("notice").addEventListener("click", () => (notify(false), toAnswer()));
+  document.addEventListener("visibilitychange", () => !document.hidden && $("look").getBoundingClientRect().bottom > 0 && notify(false));
+  addEventListener("scroll", () => !$("notice").hidden && $("answer").getBoundingClientRect().bottom > 0 && notify(false), { passive: true });
 
   function progressed(told) {
     const [, mb, all] = (told.match(/^(\d+) of (\d+) MB/) ?? []).map(Number), python = Number(told.match(/^Python: (\d+)/)?.[1] ?? 0);
@@ -909,6 +966,8 @@
       const whole = i === 1 && (!item.own || got()) ? { way: "whole" } : { way: "head" };
       if (open() && (left < 3 || i < 3)) choose({ stop: AS_TRAINED, ...(i < 3 ? whole : { way: "head" }) });
       else update();
+      // On a phone the scene without a picture that stays may lie below the screen.
+      if (upright.matches && i === 3 && $("scene-4").getBoundingClientRect().top > innerHeight - 240) tab.parentElement.scrollIntoView({ block: "start" });
     });
     tab.addEventListener("keydown", ({ key }) => {
       const to = { ArrowRight: 1, ArrowLeft: -1 }[key];
@@ -923,6 +982,7 @@
     if (!to) return document.querySelector('.bar a[href="#course"]').click();
     to.click();
     to.focus({ preventScroll: true });
+    if (!upright.matches && $("row").getBoundingClientRect().top < 0) scrollTo(0, 0); // the picture stays in view
     const above = svg.classList.contains("stays") ? svg.getBoundingClientRect().bottom : 0;
     if (to.getBoundingClientRect().top < above) to.scrollIntoView({ block: "start" });
   });
@@ -932,9 +992,9 @@
   $("d_k").addEventListener("pointercancel", () => choose({ stop: held }));
   for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
-  $("strongest").addEventListener("click", () => {
-    if (removed()) choose({ way: "head" }); // one wants to see it
-    keep(strongest);
+  $("costs").addEventListener("click", () => {
+    costs = !costs;
+    choose({ query: last(), way: "head" }); // each removal is recorded for the last word
   });
   $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
   $("exchange").addEventListener("click", () => {

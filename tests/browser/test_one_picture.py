@@ -27,8 +27,11 @@ def view():
 
 
 @pytest.mark.parametrize("width", [1366, 390])
-@pytest.mark.parametrize(("layer", "head", "query"), [(24, 1, 13), (25, 5, 13), (5, 8, 9), (17, 1, 1)])
-@pytest.mark.parametrize("d_k", [1, 16, 64, 256])
+@pytest.mark.parametrize(
+    ("layer", "head", "query", "d_k"),
+    [(24, 1, 13, 64), (25, 5, 13, 64), (5, 8, 9, 64), (17, 1, 1, 64)]
+    + [(24, 1, 13, d_k) for d_k in (1, 16, 256)],  # the slider's scene stays with one head
+)
 def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer, head, query, d_k):
     page = opened(
         new_page(width, 844), f"{request.getfixturevalue('url')}/#s=mary&l={layer}&h={head}&q={query}&d={d_k}"
@@ -39,7 +42,7 @@ def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer
     names, narrow = page.locator("#stage .name"), width < 700
     at = [float(names.nth(i).get_attribute("y" if narrow else "x")) - 6 * narrow for i in range(14)]
     base = float(names.first.get_attribute("x")) + 8 if narrow else float(names.first.get_attribute("y")) - 33
-    deep = float(page.locator("#stage").get_attribute("viewBox").split()[2]) - 146 if narrow else base - 8
+    deep = float(page.locator("#stage").get_attribute("viewBox").split()[2]) - 146 if narrow else base - 24
     monkeypatch.setattr(drawing, "EDGE" if narrow else "FOOT", base)
     monkeypatch.setattr(drawing, "DEEP", (deep, deep))
     monkeypatch.setattr(drawing, "BAND", (38, 24))  # the page is larger than a view
@@ -49,7 +52,7 @@ def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer
     drawn = list(drawing.bands(place, row, query))  # the word that looks, then backwards
     paths = page.locator("#stage path.band").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
     for j, ribbon in zip(range(query, -1, -1), drawn, strict=False):
-        if row[j] * drawing.BAND[narrow] > 0.1:
+        if row[j] > 0.006:  # the page draws no thinner ones
             numbers = [
                 np.array(re.findall(r"-?[\d.]+", d), float) for d in (re.search(r' d="([^"]*)"', ribbon)[1], paths[j])
             ]
