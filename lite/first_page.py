@@ -53,7 +53,7 @@ MISTAKES = {
         "It mixes up its heads.",
         "wrong reshape",
         "multi_head",
-        "While it reads the sentence, each head gets pieces of several words.",
+        "While it reads the sentence, each head is handed pieces of several words.",
     ),
     "upper-left mask with the cache": (
         "It sees one word only.",
