@@ -211,8 +211,7 @@ for name in ("key", "value"):
 predict.kept_keys(guess_kept)
 
 # %% [markdown]
-# Not one moves, but for rounding. Behind a causal mask nothing that comes later reaches an earlier position, in any layer. So what was
-# computed once can be kept:
+# Behind a causal mask nothing that comes later reaches an earlier position, in any layer. So what was computed once can be kept:
 
 # %% jupyter={"source_hidden": true}
 draw_passes("Full boxes are new, empty ones were kept", kept=True)
@@ -400,7 +399,7 @@ for name, words in typical.items():
 predict.hidden_bugs(guess_hidden)
 
 # %% [markdown]
-# Two bugs are invisible one token at a time. *No mask*: a single new token may see all keys. *New keys in front*: its output is
+# *No mask*: one by one, a new token may see all keys anyway. *New keys in front*: its output is
 # a sum over keys, each with its own value, so their order does not matter. In a chunk the mask counts keys from the oldest,
 # and hides the wrong ones.
 #
@@ -588,7 +587,7 @@ names = ["window", "lowest", "highest", "lowest with <s>", "highest with <s>"]
 plot.table(names, lines)
 
 # %% [markdown]
-# With `<s>` in sight 0.98 are right ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)). Is it a place for weight, or does its value
+# A key that says nothing helps ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)). Is it a place for weight, or does its value
 # count? Notebook [[it_speaks]] measures both.
 
 # %% [markdown] tags=["exercise"]
@@ -672,7 +671,7 @@ for name, kv in {"writer": 4, "2 KV heads": 2, "1 KV head": 1}.items():
 predict.shared_keys(guess_shared)
 
 # %% [markdown]
-# With 39 words everything is near 1.00, so hardly anything can be lost. In large models a single head costs quality, and groups hardly any (Ainslie et al. 2023).
+# A language of 39 words says little of that: in large models a single head costs quality, and groups hardly any (Ainslie et al. 2023).
 #
 # Neighbours share. Dealt out in turn, every shape is still right:
 
@@ -797,8 +796,12 @@ names = ["text", "passes", "drafted", "accepted", "price", "same text"]
 plot.table(names, rows)
 
 # %% [markdown]
-# A copy takes a third of the time. Counting loses most: 15 of 163 drafted tokens are right. So do the stories. French? The model
-# falls into *de la maison de la maison*, and a loop is easily guessed. All texts equal greedy decoding.
+# <details><summary>Answer</summary>
+#
+# A copy takes a third of the time. Counting loses most: 15 of 163 drafted tokens are right. Both stories lose a little. French? The
+# model falls into *de la maison de la maison*, and a loop is easily guessed. All texts equal greedy decoding.
+#
+# </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[accept_draft]] · Guess ahead

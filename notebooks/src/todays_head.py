@@ -478,7 +478,7 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 # [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, for a key that is not there and has no value: it takes weight
 # from every token, from the first, too.
 #
-# The others tame large scores. **Guess.** Of 12 random keys one becomes ten times as long. Which share of the weight does it take?
+# The others tame large scores. **Guess.** Of 12 random keys one grows ten times as long. Which share of the weight does it take?
 
 
 # %%
