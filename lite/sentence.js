@@ -443,7 +443,7 @@
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? ", with which this sentence starts. Yours is kept in scene 1." : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
+    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " is stored. Yours: scene 1" : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
     $("slider-says").innerHTML = effect(seen);
@@ -1031,6 +1031,7 @@
   addEventListener("afterprint", () => again());
   let width = innerWidth; // a phone changes its height as one scrolls
   const again = () => {
+    if (!state) return; // a link's sentence is on its way
     layout();
     update();
   };

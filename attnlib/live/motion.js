@@ -53,11 +53,12 @@
 
   // What unfolds pushes down what is below it, in the time of a change; its picture goes there from where it stood.
   const unfold = (box, change) => {
-    const look = () => [box.clientHeight, [...box.querySelectorAll("svg")].find((svg) => svg.getClientRects().length).getBoundingClientRect().top];
+    const seen = () => [...box.querySelectorAll("svg")].find((svg) => svg.getClientRects().length) ?? box; // it may still wait
+    const look = () => [box.clientHeight, seen().getBoundingClientRect().top];
     const [high, top] = look();
     change();
     const [now, at] = look(), way = { duration: 240, easing: "ease-out" };
-    if (calm()) return;
+    if (calm() || box.closest(".reveal")) return; // a slide has the room
     box.animate([{ height: `${high}px`, overflow: "clip" }, { height: `${now}px`, overflow: "clip" }], way);
     box.querySelector(".attnlib-live").animate([{ translate: `0 ${top - at}px` }, { translate: "0 0" }], way);
   };
@@ -90,7 +91,7 @@
       if (!places.length) return;
       const wide = (Math.max(...places.map((one) => one.right)) - Math.min(...places.map((one) => one.left))) / now;
       const high = live.getBoundingClientRect().height, beside = box.getBoundingClientRect().height - high;
-      const page = box.matches(".attnlib-still"), steps = page ? [Math.min((column - 2) / wide, 1.34)] : [1.5625, 1.25];
+      const page = box.matches(".attnlib-still") && !box.closest(".reveal"), steps = page ? [Math.min((column - 2) / wide, 1.34)] : [1.5625, 1.25];
       const fits = (by) => wide * by <= column && beside + (high / now) * by <= (page ? 0.95 : 0.78) * innerHeight;
       if (room !== (room = `${column} ${innerHeight}`)) tallest = Infinity;
       const most = (tallest = column < 720 ? 1 : (steps.find((by) => 1 < by && by < tallest + 0.01 && fits(by)) ?? 1));
