@@ -88,10 +88,7 @@ def write(site, entries, ways, writes):
     for name in FONTS:
         shutil.copyfile(LOOK / "fonts" / f"{name}.woff2", site / "fonts" / f"{name}.woff2")
     first = (HERE / "sentences" / f"{SENTENCES[0]['id']}.json").read_text("utf-8").strip()
-    mistakes = {
-        name: {"name": words, "term": term, "line": line, "link": link_to(lesson)}
-        for name, (words, term, lesson, line) in MISTAKES.items()
-    }
+    mistakes = {name: told_of(*words) for name, words in MISTAKES.items()}
     sentences = [{"id": s["id"], "name": s["name"], "file": f"sentences/{s['id']}.json"} for s in SENTENCES]
     known = {"sentences": sentences, "mistakes": mistakes, "writes": writes}
     where = address()
@@ -124,6 +121,11 @@ def write(site, entries, ways, writes):
     )
     (site / "index.html").write_text(page, "utf-8")
     shutil.copyfile(HERE.parent / "docs" / "card.png", site / "card.png")
+
+
+def told_of(words, term, lesson, line):
+    """Return what scene 3 says of a mistake."""
+    return {"name": words, "term": term, "line": line, "link": link_to(lesson)}
 
 
 def link_to(lesson):

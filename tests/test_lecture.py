@@ -217,7 +217,7 @@ def test_each_slide_of_a_heading_has_its_own_notes(planned):
 
 
 def test_the_notes_part_what_is_said_from_what_is_done():
-    told = lecture.marked("Press Home: “So. It *is*.” The room computes “money bank” (1 min), then click.")
+    told = lecture.mark_lines("Press Home: “So. It *is*.” The room computes “money bank” (1 min), then click.")
     assert told == (
         '<p class="do">Press <kbd>Home</kbd>:</p><p class="say">So. It <em>is</em>.</p>'
         '<p class="do">The room computes “money bank” (1 min), then <kbd>click</kbd>.</p>'
@@ -304,7 +304,8 @@ def test_an_exercise_shows_what_it_fills_and_its_minutes(planned):
     asked = [slide for slide in planned[1] if slide.kind == "exercise"]
     assert len(asked) == sum(title.startswith("Exercise") for step in planned[0].steps for title in step.headings)
     assert all(re.search(r"^\*\*Exercise \d+\.\d\*\* · \d+ minutes, \w+$", one.words, re.MULTILINE) for one in asked)
-    assert all("to-fill" in one.picture or 'class="code"' in one.picture for one in asked)
+    empty = [one.title for one in asked if "to-fill" not in one.picture and 'class="code"' not in one.picture]
+    assert all("Read the map" in title for title in empty) and len(empty) <= 1  # there the map is what one needs
     assert lecture.to_fill("x = None  # a list of three numbers").count("<b>") == 3
 
 

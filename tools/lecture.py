@@ -103,7 +103,7 @@ def keys(body):
     return f'<p class="key">{told}</p>' if told else ""
 
 
-def marked(text):
+def mark_lines(text):
     """Return what a speaker says and does at a slide, each in its line. A quotation that ends a sentence is said."""
     found = []
     for i, part in enumerate(re.split(r"“([^”]*[.?!])”", text)):
@@ -274,7 +274,7 @@ class Chapter:
             for headings, words in self.said
             if heading in headings or not (heading or headings)
         ]
-        return [marked(words) for words in "\n\n".join(said).split("*Next slide.*")]
+        return [mark_lines(words) for words in "\n\n".join(said).split("*Next slide.*")]
 
     def picture(self, cell, shows=None, drawn=True):
         """Return what a slide shows of a cell; `shows` stands in place of tables and of what it prints."""
@@ -356,9 +356,8 @@ class Chapter:
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
         shown = markdown(told.get("shows", ""))
-        if "of" in told:
-            shown += self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        return Slide(head, words, shown + to_fill(code), notes, kind="exercise")
+        picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
+        return Slide(head, words, picture or shown + to_fill(code), notes, kind="exercise")
 
 
 def shown_code(code):

@@ -1030,7 +1030,7 @@ verdict
 # %% [markdown]
 # ## See it · Heads that have names
 #
-# Trained models have relatives of four of your heads, with names. Here are yours, if they pass.
+# Trained models have relatives of four of your heads, with names. Here they are, yours where they pass.
 
 # %% jupyter={"source_hidden": true}
 known = {

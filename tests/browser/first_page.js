@@ -14,7 +14,8 @@ window.first = {
         Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
   },
   top: (selector) => document.querySelector(selector).getBoundingClientRect().y + scrollY,
-  colour: (selector) => getComputedStyle(document.querySelector(selector)).color,
+  style: (selector) => getComputedStyle(document.querySelector(selector)),
+  colour: (selector) => first.style(selector).color,
   ours: () => document.querySelector("#ours").value,
   bar: () => document.querySelector("#bar").value,
   guess: () => all("#guess button")[0].click(),

@@ -444,8 +444,7 @@ def test_next_leads_through_the_scenes_and_stays_where_it_is(url, new_page, size
 def test_a_mouse_leaves_no_frame_and_a_key_shows_where_it_is(url, new_page):
     page = opened(new_page(1366, 768), url)
     guess(page)
-    frame = "getComputedStyle(document.querySelector('#heads')).outlineStyle"
-    ring = "getComputedStyle(document.querySelector('#heads .ring')).strokeWidth"
+    frame, ring = "first.style('#heads').outlineStyle", "first.style('#heads .ring').strokeWidth"
     page.mouse.click(*at_head(page, 25, 5))
     thin = page.evaluate(ring)
     assert page.evaluate("document.activeElement.id") == "heads" and page.evaluate(frame) == "none"
@@ -534,7 +533,6 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page = opened(new_page(1366, 768), with_model())
     guess(page)
     turn(page, OWN_SENTENCE)
-    assert page.input_value("#typed") == SENTENCES[0]["text"]
     page.evaluate("first.watchReading()")
     load(page)
     page.locator("#stage .gap", has_text="head").wait_for()
@@ -545,7 +543,6 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     # It starts at the head that adds most to the answer: the 42nd, which looks at the second word.
     assert page.inner_text("#head-says").startswith("Layer 5, head 6: seven takes 98")
     assert "layer 5, head 6 adds most to head, by what it takes of two" in page.inner_text("#line")
-    assert row(page)[1] == 0.98
     page.get_by_role("button", name="Remove this head").click()
     page.locator("#stage .gap", has_text="without:5.6").wait_for()
     page.get_by_role("button", name="Put it back").click()
