@@ -423,7 +423,7 @@
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
     if (costs && item.without) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
-    const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3;
+    const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3 && cost(state.layer, state.head) >= 0.01;
     return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }
 
@@ -578,7 +578,7 @@
     const head = `<span class="who">${asks}${one ? "’s query" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(whole)}</span>`;
     $("taken").className = one ? "" : "short";
     $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span>adds to ${answer}</span>` : ""}${words.map((j) => row(`<b class="k">${named(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
-    $("lifts").innerHTML = one ? `The <b class="v">value</b> that is taken adds this to the score of ${answer} as the next word (its logit).` : "";
+    $("lifts").innerHTML = one ? `The <b class="v">value</b> that is taken adds this, straight, to the score of ${answer} as the next word (its logit).` : "";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
     $("works-say").innerHTML = one

@@ -29,9 +29,8 @@ SHORTEST, LONGEST = 0.5, 256.0  # of the scale of a row
 STOPS = [2**i for i in range(11)]
 
 # `line`: what to look for. {25.5.13.1} is the weight of layer 25, head 5 from word 13 on word 1, a link that shows it;
-# {4|bank} a word to choose. {without 24.1} is what the model
-# then gives its word. `start`: layer, head, and the word whose weight colours the grid. `ask`, `guess`: what the
-# page asks before it shows anything, and two answers.
+# {3|France} a word to choose. {without 24.1} is what the model then gives its word. `start`: layer, head, and
+# the word whose weight colours the grid. `ask`, `guess`: what the page asks before it shows anything, and two answers.
 WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"]}
 SENTENCES = [
     {

@@ -456,6 +456,17 @@ def test_a_mouse_leaves_no_frame_and_a_key_shows_where_it_is(url, new_page):
     assert page.evaluate("document.activeElement.id") == "heads" and page.evaluate(frame) == "none" and thick > thin
 
 
+@pytest.mark.parametrize("sentence, helps", [("mary", True), ("add", False)])
+def test_a_head_is_said_to_help_only_where_its_removal_costs(url, new_page, sentence, helps):
+    page = opened(new_page(1366, 768), url)
+    guess(page)
+    if sentence != "mary":
+        choose(page, sentence)
+        guess(page, "b")
+        turn(page, WHERE)
+    assert ("likelier" in page.inner_text("#head-says")) == helps  # without its head, *add* is as sure of its b
+
+
 def test_a_head_can_be_removed(url, new_page):
     page = opened(new_page(1366, 768), url)
     guess(page)
