@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import shutil
 from itertools import groupby
 from pathlib import Path
@@ -41,31 +42,31 @@ MISTAKES = {
         "It forgets to divide.",
         "no scale",
         "scaling",
-        "Nothing is divided: scores stay eight times as large.",
+        "Scores are not divided by 8, so they are eight times as large.",
     ),
     "no causal mask": (
         "It peeks ahead.",
         "no mask",
         "masks",
-        "While it reads, each word also sees the words after it, the answers among them.",
+        "A mask hides what comes later. Without it each word sees the words after it, the answers among them.",
     ),
     "heads cut by reshape alone": (
         "It mixes up its heads.",
         "wrong reshape",
         "multi_head",
-        "While it reads the sentence, each head is handed pieces of several words.",
+        "Each head should get its own part of every word. Cut wrongly, it works on pieces of several.",
     ),
     "upper-left mask with the cache": (
         "It sees one word only.",
         "upper-left mask",
         "one_token_at_a_time",
-        "Each word is read alone and sees only the first: the mask begins at the wrong corner.",
+        "It reads word by word, and the mask that hides later words is shifted: each word sees only the first.",
     ),
     "values rotated, too": (
         "It twists what it takes.",
         "values rotated",
         "todays_head",
-        "The rotation that tells positions turns the values, too, not only queries and keys.",
+        "Queries and keys are turned to tell where a word stands. Here the values are, too: they arrive twisted.",
     ),
 }
 
@@ -108,7 +109,7 @@ def write(site, entries, ways, writes):
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
         surer=surer(),
-        losses=LOSSES,
+        less=less_expected(),
         by_hand=link_to("by_hand"),
         still=still(json.loads(first)),
         ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
@@ -224,6 +225,15 @@ def surer():
         if stop["next"][0][0] != answer
     )
     return {"text": "".join(item["words"][9:]).strip(), "word": word.strip(), "d_k": d_k, "p": percent(p)}
+
+
+def less_expected():
+    """Return how much less likely the words of the two texts are at other stops, on average: {d_k: percentages}."""
+    return {
+        d_k: [percent(1 - math.exp(right - loss)) for loss, right in zip(losses, LOSSES[TRAINED], strict=True)]
+        for d_k, losses in LOSSES.items()
+        if d_k != TRAINED
+    }
 
 
 def first_sentence(looks=True, short=False):

@@ -402,12 +402,12 @@
   function turned(seen) {
     // what the slider changed, beside the row itself
     if (alone()) return "The answer stays that of the model as trained: only this head is turned.";
-    if (state.way !== "whole" || unchanged()) return item.own ? "" : "Slide left, and it takes from fewer words; right, and from all of them alike.";
-    if (item.own) return "Every head divides so, and what they hand on changes the scores, too.";
+    if (state.way !== "whole" || unchanged()) return "Slide left, and it takes from fewer words; right, and from all of them alike.";
+    const all = `All ${LAYERS * HEADS} heads divide so, and what they hand on changes the scores, too.`;
+    if (item.own) return all;
     const [first, p] = item.next[0], key = item.start[2], after = said().next.find(([token]) => token === first)?.[1] ?? 0;
-    const [now, then] = [state.stop, AS_TRAINED].map((stop) => item.workings.stops[stop].scores[key].toFixed(2));
-    const less = seen[key] > item.row[key] && after < p - 0.01 ? `More is taken from ${mark(key)} than as trained (${pct(item.row[key])}), and yet <b class="n">${wordOf(first)}</b> falls from ${pct(p)} to ${after ? pct(after) : "less than the first five words"}: more from one head is not more for the model. ` : "";
-    return `${less}The score of ${mark(key)} is ${now} here, as trained ${then}: every head of the layers before divides by another number, too, so the 64 numbers change. “This head alone” keeps ${then}.`;
+    if (!(seen[key] > item.row[key] && after < p - 0.01)) return all;
+    return `More is taken from ${mark(key)} than as trained (${pct(item.row[key])}), and yet <b class="n">${wordOf(first)}</b> falls from ${pct(p)} to ${after ? pct(after) : "less than the first five words"}: more from one head is not more for the model.`;
   }
 
   function headSays(row) {
@@ -457,10 +457,16 @@
     // how the model goes on, and what it thinks of the sentence
     const { writes: text, loss } = said(), right = asTrained();
     if (text === undefined) return item.own ? "It writes …" : "";
-    const on = `Behind the sentence it writes: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
+    const on = `After the sentence it writes: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     if (!mistaken() || loss === null || right.loss === undefined) return on;
-    const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
-    return `${on} Its surprise at each next word of the sentence (loss): on average ${loss.toFixed(2)} nats, as trained ${right.loss.toFixed(2)}.${cheats}`;
+    const cheats = state.way === "no causal mask" && loss < right.loss ? ": it has seen the answers" : "";
+    return `${on} As trained, it gives the right next word in the sentence, on average, a chance of ${chance(right.loss)}; now of ${chance(loss)}${cheats}.`;
+  }
+
+  function chance(loss) {
+    // what a mean surprise is as a chance, in two digits
+    const n = Number(Math.exp(loss).toPrecision(2));
+    return `1 in ${n.toLocaleString("en")}`;
   }
 
   function piece(token) {
@@ -522,7 +528,7 @@
     $("chart").classList.toggle("pale", !whole);
     $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
-    if (known.length < STOPS.length) $("chart-says").innerHTML += `: read at ${known.length} of ${STOPS.length} stops`;
+    if (known.length < STOPS.length) $("chart-says").innerHTML += `. It reads once a dot: ${known.length} of ${STOPS.length}`;
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
@@ -562,7 +568,8 @@
     const scores = one ? one.scores : seen.map((w) => Math.log(Math.max(w, 1e-9) / seen[order[0]]) * root);
     // Each number follows from those that are printed before it.
     const exps = scores.map((score) => Number((score.toFixed(2) / by).toFixed(3))), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
-    const lift = (all) => (one ? `<span class="v">${signed(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0), 1).replace(/^(?=[1-9]|0\.[1-9])/, "+")}</span>` : "");
+    const times = (all) => Math.exp(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0));
+    const lift = (all) => (one ? `<span class="v">× ${times(all).toFixed(times(all) < 9.95 ? 1 : 0)}</span>` : "");
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
     const parts = [...words.map((j) => exps[j]), ...(others.length ? [total(others)] : [])], whole = Math.max(...parts) > 13.8 ? total(order) : Math.log(parts.reduce((sum, x) => sum + Number(power(x).replaceAll(",", "")), 0));
     const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
@@ -571,18 +578,20 @@
     const large = one && q.map((_, i) => i).sort((a, b) => Math.abs(products[0][b]) + Math.abs(products[1][b]) - Math.abs(products[0][a]) - Math.abs(products[1][a]));
     const drawn = one && large.slice(0, DRAWN).sort((a, b) => products[0][b] - products[0][a]), bars = (list, kind) => strip(drawn.map((i) => list[i]), kind, Math.max(...(kind === "product" ? products.flat() : list).map(Math.abs)));
     const asks = `<b class="q">${shown(item.words[state.query])}</b>`;
-    const rows = words.map((j, i) => `<span class="who"><b class="k">${one ? named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `) : named(j)}</b>${one ? `’s key<small>query × key</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 2)}</span><span>${signed(exps[j], 3)}</span><span>${power(exps[j])}</span><b>${pct(seen[j])}</b>`);
+    const brief = (j) => named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `);
+    const rows = words.map((j, i) => `<span class="who"><b class="k">${brief(j)}</b>${one ? `’s key<small>query × key</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 2)}</span><span>${signed(exps[j], 3)}</span><span>${power(exps[j])}</span><b>${pct(seen[j])}</b>`);
     const left = others.reduce((sum, j) => sum + seen[j], 0), called = `${others.length} other word${others.length > 1 ? "s" : ""}`;
     const rest = others.length ? `<span class="who quiet wide">${called}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span><b>${pct(left)}</b>` : "";
     const answer = one && `<b class="n">${escaped(kept.answer.trim())}</b>`, row = (name, p, all) => `<span class="who">${name}</span>${share(p)}${lift(all)}`;
     const head = `<span class="who">${asks}${one ? "’s query" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(whole)}</span>`;
     $("taken").className = one ? "" : "short";
-    $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span>adds to ${answer}</span>` : ""}${words.map((j) => row(`<b class="k">${named(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
-    $("lifts").innerHTML = one ? `The <b class="v">value</b> that is taken adds this, straight, to the score of ${answer} as the next word (its logit).` : "";
+    $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span>${answer} gets likelier</span>` : ""}${words.map((j) => row(`<b class="k">${brief(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
+    $("lifts").innerHTML = one ? `Likelier by its <b class="v">value</b>, against an average word, if later layers leave that as it is.` : "How much likelier each makes the answer is worked out for our sentences only.";
+    $("finds").innerHTML = item.finds ? asLink(item.finds) : "Nobody wrote down what this head looks for: training found its numbers.";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
     $("works-say").innerHTML = one
-      ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.`
+      ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.${state.way === "whole" && !unchanged() ? " The heads of the layers before divide by another number, too, so these 64 are not those as trained; “this head alone” keeps them." : ""}`
       : "The scores, counted from the largest: only differences matter.";
   }
 
@@ -612,11 +621,11 @@
       if (next) $("goes-on").innerHTML = goesOn();
     }
     bars($("trained-words"), (open() && asTrained().next) || []);
-    bars($("broken-words"), (open() && (mistaken() ? next : asTrained().next)) || []);
+    bars($("broken-words"), (open() && mistaken() && next) || []);
     if (place.sure) place.sure.textContent = open() && next ? pct(next[0][1]) : "";
     if (place.gap) place.gap.textContent = open() && next ? next[0][1] < UNSURE ? "?" : (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
     $("line").innerHTML = line();
-    $("broken-name").textContent = mistaken() ? mistakes[state.way].term.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken";
+    $("broken-name").textContent = mistaken() ? mistakes[state.way].term.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken yet";
     for (const button of $$("#way button")) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $$("#mistakes button:not(#mend)")) button.setAttribute("aria-pressed", button.value === state.way);
     $("mend").disabled = !mistaken();
@@ -629,7 +638,7 @@
     $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
     $("d_k-value").textContent = d_k;
-    $("d_k-root").textContent = d_k === TRAINED ? "√64 = 8" : `√${d_k} = ${by}, not 8`;
+    $("d_k-root").textContent = d_k === TRAINED ? by : `${by}, not by 8`;
     $("ours").value = item.id ?? "";
     $("next").textContent = scene < 3 ? `Next: ${$$("[role=tab]")[scene + 1].textContent.slice(4).toLowerCase()} →` : "Next: the course ↓";
     marked();
@@ -1006,7 +1015,7 @@
     if (!loading && writes) says(hint); // what was said of the sentence before
     show(target.value, undefined, true);
   });
-  for (const id of ["head-says", "slider-says", "break-says"]) {
+  for (const id of ["head-says", "break-says"]) {
     $(id).addEventListener("pointerover", (event) => light(event.target.dataset.word ? Number(event.target.dataset.word) : null));
     $(id).addEventListener("pointerleave", () => light(null));
   }

@@ -40,6 +40,7 @@ SENTENCES = [
         "line": "Layer 24, head 4 takes most from the giver, the second *John*: {24.4.13.9}. No head does it alone: "
         "the removal that costs most, of layer 2, head 6, leaves {without 2.6}.",
         "lead": "This sentence stops before its last word.",
+        "finds": "Let Mary give the drink (scene 1), and it takes most from *John*: from who gets, not who gives.",
         "start": [24, 1, 1],
         **WHO,
     },
@@ -49,6 +50,7 @@ SENTENCES = [
         "text": "When Mary and John went to the store, Mary gave a drink to",
         "line": "One name is exchanged, and layer 24, head 1 now takes most from *John*: {24.1.13.3}. Layer 24, head 4 "
         "still takes most from the giver, who is now the second *Mary*: {24.4.13.9}.",
+        "finds": "Let John give the drink (scene 1), and it takes most from *Mary*: from who gets, not who gives.",
         "start": [24, 1, 3],
         **WHO,
     },
@@ -57,8 +59,8 @@ SENTENCES = [
         "name": "A cup and a box",
         "text": "The cup did not fit in the box. The box was too",
         "line": "A riddle, and the model solves it: with *cup* for the last *box* it says %twin%. This head takes "
-        "from that word, {26.3.12.10}; layer 14, head 9 takes more, {14.9.12.10}.",
-        "start": [26, 3, 10],
+        "from that word, {23.4.12.10}; layer 14, head 9 takes more, {14.9.12.10}.",
+        "start": [23, 4, 10],
         "ask": "What was wrong with the box?",
         "guess": ["small", "large"],
     },
@@ -153,7 +155,9 @@ def record_sentence(speaker, sentence):
     """Return what the page needs of a sentence."""
     reader = Reader(speaker, sentence["text"])
     kept = {
-        name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess", "lead") if name in sentence
+        name: sentence[name]
+        for name in ("id", "name", "line", "start", "ask", "guess", "lead", "finds")
+        if name in sentence
     }
     if "%twin%" in sentence["line"]:
         word, p = Reader(speaker, sentence["text"].replace("The box", "The cup")).whole().next_words()[0]
