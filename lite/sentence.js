@@ -638,7 +638,7 @@
     $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
     $("d_k-value").textContent = d_k;
-    $("d_k-root").textContent = d_k === TRAINED ? by : `${by}, not by 8`;
+    $("d_k-root").textContent = d_k === TRAINED ? by : `${by}, not 8`;
     $("ours").value = item.id ?? "";
     $("next").textContent = scene < 3 ? `Next: ${$$("[role=tab]")[scene + 1].textContent.slice(4).toLowerCase()} →` : "Next: the course ↓";
     marked();

