@@ -918,8 +918,8 @@ for told, drawn in ways.items():
 # %% [markdown]
 # ## Try it
 #
-# Two decoders in torch, patients 4 and 5, still wait, judged as those of notebook [[bug_clinic]]. This probe feeds them in chunks.
-# Which size of chunk tells one from the other?
+# Two decoders in torch, patients 4 and 5, still wait, judged as those of notebook [[bug_clinic]]. This probe feeds one text in
+# chunks, and one of the two looks healthy. What must it feed to find that one's bug?
 
 
 # %%
@@ -937,8 +937,8 @@ try:
     from attnlib.torch_layers import KVCache as TorchCache
 
     for size in (1, 3):
-        off = [my_probe(patients.patient(number), size) for number in (4, 5)]
-        print(f"chunks of {size}: patients 4 and 5 are off by", off)
+        off = [f"{my_probe(patients.patient(one), size):.2f}" for one in (4, 5)]
+        print(f"chunks of {size}: patients 4 and 5 are off by", *off)
     print(patients.name_bug(4, None, my_probe))  # a name in place of None
 except ImportError:
     print("torch is not installed. Fix: pip install torch")

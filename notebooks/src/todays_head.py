@@ -733,7 +733,8 @@ ways = {
     for name, row in found["loss"].items()
 }
 gaps = list(ways["as trained"])
-print("as trained:", *(f"{ways['as trained'][g]:.2f} at {g:,}" for g in gaps), sep="  ")
+for gap, loss in ways["as trained"].items():
+    print(f"gap {gap:6,}: loss on the copy {loss:5.2f}")
 other = {int(gap): loss for gap, loss in found["another text"].items()}
 print("another text behind the gap:", end=" ")
 print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 2000, 8000, 12_000)), sep=", ")
