@@ -108,7 +108,7 @@ for i, j in ((3, 3), (3, 2), (3, 1)):
 
 # %% [markdown] tags=["predict"]
 # At the same position both are rotated alike, and the score is what it was. One position apart it is larger, because this key points
-# 37 degrees ahead of the query, and the query is rotated 57 degrees farther. So distance changes the score, and need not lower it.
+# 37 degrees ahead of the query, and the query is rotated 57 degrees farther. So distance changes the score, and does not always lower it.
 #
 # **Predict.** Move both tokens on by 100 positions, the query from 3 to 103 and the key from 1 to 101. What becomes of their
 # score?
@@ -260,7 +260,7 @@ compare(lambda x: old_layer(x, rotated))
 # One line, and Llama is done. Each of the other three lacks one more.
 
 # %% [markdown]
-# ### Two traps
+# ### A trap
 #
 # The angles want 32 bits. A number in bfloat16 has 8 significant bits, so large angles lose the distance:
 
@@ -283,22 +283,9 @@ for start in (0, 100, 1000):
     print(f"angles in bfloat16, from position {start:4}: scores off by {off:.2f}")
 
 # %% [markdown]
-# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)): the other way gives the same
-# scores, if the second feature of each pair changes its sign in $W_Q$ and $W_K$.
-
-# %%
-signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
-other_way = {"as it is": 1, "second features with the other sign": signs}
-for name, sign in other_way.items():
-    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
-    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
-    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
-
-# %% [markdown]
 # ## 2 · One position back, at any length
 #
-# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. The second
-# key was rotated by 20 positions more.
+# How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), distance = plot.subplots(figsize=(4.6, 2.8)), np.arange(0, 65)
@@ -310,7 +297,7 @@ _ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0,
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# The other key has its largest score 20 positions back: where a score is largest is up to the two vectors.
+# The other key was rotated by 20 positions more, so its score is largest 20 back: where is up to the two vectors.
 #
 # In notebook [[train_and_look]] a head learned to look at the letter before. With RoPE you can set such a head by hand. All keys are
 # the same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position **less**.
@@ -338,8 +325,7 @@ for n in (16, 128, 1024):
 # `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
 # head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
 # two. You may use `rotated`, which
-# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right; equal entries in the key are the
-# easiest.
+# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector. Many answers are right.
 
 
 # %%
@@ -725,15 +711,20 @@ for n in (64, 512):
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
-# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text.
-# Read 40 tokens twice, with a gap in the *positions* alone before the second copy. The loss on that copy says whether the model
-# finds its tokens in the first. It is the mean over four texts: two random, one prose, one code.
+# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text: it
+# reads 40 tokens twice, and only the *positions* jump. With a gap of 8,000:
 #
-# *Every pair slowed* divides all frequencies by 4. *Another base* raises the base until the slowest pair is 4
-# times slower. *By parts* slows only pairs that hardly finish a turn in training ([Peng et al.
-# 2023](../REFERENCES.md#peng-2023)), in queries and keys or in queries alone.
+# | | the 40 tokens | | the same 40 again |
+# |---|---|---|---|
+# | position | 0 to 39 | *nobody* | 8,040 to 8,079 |
 #
-# **Predict.** At which gap does the model as trained lose the copy: 2,000, 6,000, 8,000 or 12,000? Which ways bring it back?
+# The loss on the second copy says whether the model finds it in the first (a mean over four texts: two random, one prose, one code).
+#
+# **Predict.** At which gap is the copy lost?
+#
+# - **a** at 12,000: up to 8,192 every position was trained
+# - **b** at 8,000
+# - **c** at 2,000
 
 # %% jupyter={"source_hidden": true}
 found = smollm.recorded("farther")
@@ -742,23 +733,43 @@ ways = {
     for name, row in found["loss"].items()
 }
 gaps = list(ways["as trained"])
-rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
-plot.table(["gap", *ways], rows, tint=list(ways))
-
-# %% jupyter={"source_hidden": true}
+for gap, loss in ways["as trained"].items():
+    print(f"gap {gap:6,}: loss on the copy {loss:5.2f}")
 other = {int(gap): loss for gap, loss in found["another text"].items()}
 print("another text behind the gap:", end=" ")
 print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 2000, 8000, 12_000)), sep=", ")
 print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 
 # %% [markdown]
-# As trained, the model finds these tokens at a gap of 6,000 and loses them at 8,000. That ends at position 8,079, *inside* training,
-# and we do not know why. Code behind prose is read as well up to 12,000: the model stops finding long before it stops writing well.
+# <details><summary>Answer</summary>
 #
-# *Every pair slowed* fails even without a gap: the angle between neighbours is a quarter of the known one. *By parts* and *another
-# base* keep it in the fastest pair, and find the copy at 12,000. At 30,000 both fail, though *by parts* has no new angle there: why, we
-# do not know either.
+# **b**: it is found at a gap of 6,000 and lost at 8,000. That ends at position 8,079, *inside* training, and we do not know why. Code
+# behind prose is read as well up to 12,000: the model stops finding long before it stops writing well.
+#
+# </details>
+
+# %% [markdown] tags=["predict"]
+# Three cures slow pairs down, so that a far key stands at the angle of a nearer one:
+#
+# - *every pair slowed*: all frequencies are divided by 4
+# - *another base*: a larger base, so that the slowest pair is 4 times slower, and the fastest as before
+# - *by parts*: only pairs that hardly finish a turn in training are slowed ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and
+#   keys, or in queries alone
+#
+# **Predict.** Which of them find the copy at 12,000? And at 30,000?
+
+# %% jupyter={"source_hidden": true}
+rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
+plot.table(["gap", *ways], rows, tint=list(ways))
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# At 12,000 *another base* and *by parts* do, at 30,000 nobody; *by parts* has no new angle there, so we do not know why.
+# *Every pair slowed* fails even without a gap: the angle between neighbours is a quarter of the known one.
 # Slow only the queries, and the error shows only far away: at a loss above a blind guess the model is sure of wrong tokens.
+#
+# </details>
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
@@ -864,19 +875,24 @@ guess_whole_text = None  # "a", "b" or "c"
 # %% jupyter={"source_hidden": true}
 (_, ax), style = plot.subplots(figsize=(4.6, 2.9)), {"marker": "s", "edgecolors": INK}
 for row, (name, told, has) in enumerate(stored["since"]):
-    places, faces = range(len(has)), [PAPER if one else INK for one in has]
+    places, faces = range(len(has)), [INK if one else PAPER for one in has]
     _ = ax.scatter(places, [-row] * len(has), s=22, c=faces, linewidths=0.8, **style)
     _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(has)} of {len(has)} layers")
 _ = ax.set(xlim=(-1, 48), ylim=(-3.4, 0.7)), ax.axis("off")
-_ = ax.set_title("One square a layer. Empty: the layer has what the line names")
+_ = ax.set_title("One square a layer. Full: the layer has what the line names")
 
 # %%
 predict.whole_text(guess_whole_text)
 
 # %% [markdown]
-# So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)). Of Gemma 3's 26 caches only four grow with the text.
-# In Qwen3-Next three layers of four keep no keys at all, but a **state** that never grows: **linear attention**, which you
-# write in notebook [[fixed_state]]. Smaller keys, **multi-head latent attention**, you write in [[less_to_keep]].
+# So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)):
+#
+# - **SmolLM3** leaves out your `rope` in every fourth layer.
+# - **Gemma 3** looks at the whole text only in its empty squares. The other caches stop growing.
+# - **Gemma 3n** reads keys and values of an earlier layer in its last 15, so these keep none of their own.
+# - **Qwen3-Next** keeps a **state** that never grows in three layers of four: **linear attention**, which you write in [[fixed_state]].
+#
+# Smaller keys, **multi-head latent attention**, you write in [[less_to_keep]].
 
 # %% [markdown] tags=["remember"]
 # ## Try it
@@ -910,3 +926,15 @@ if torch is not None:
         print(f"weight on {name:16} {(w * cells)[:, 32:].sum(-1).mean():.2f}")
     share = previous_letter.accuracy(model, 512, window=32)
     print(f"in a window of 32: {share:.2f}")
+
+# %% [markdown]
+# Section 1: the direction of the rotation is a convention ([asked](https://github.com/karpathy/nanochat/pull/489)): the other way gives the same
+# scores, if the second feature of each pair changes its sign in $W_Q$ and $W_K$.
+
+# %%
+signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
+other_way = {"as it is": 1, "second features with the other sign": signs}
+for name, sign in other_way.items():
+    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
+    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
+    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
