@@ -749,7 +749,7 @@ print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 # </details>
 
 # %% [markdown] tags=["predict"]
-# Three cures slow pairs down, so that a far key stands at the angle of a nearer one:
+# Three ways slow pairs down, so that a far key stands at the angle of a nearer one:
 #
 # - *every pair slowed*: all frequencies are divided by 4
 # - *another base*: a larger base, so that the slowest pair is 4 times slower, and the fastest as before
