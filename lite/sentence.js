@@ -528,7 +528,7 @@
     $("chart").classList.toggle("pale", !whole);
     $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
-    if (known.length < STOPS.length) $("chart-says").innerHTML += `. It reads once a dot: ${known.length} of ${STOPS.length}`;
+    if (whole && known.length < STOPS.length) $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> it is: ${known.length} of ${STOPS.length} dots are read`;
     const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
     // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
