@@ -569,9 +569,9 @@ print(f"window 3, OTHER hidden, too: agreement {agreement:.2f}")
 predict.window_width(guess_width)
 
 # %% [markdown]
-# <details><summary>Why is 3 worse than a coin?</summary>
+# <details><summary>Why is one width worse than a coin?</summary>
 #
-# The nearer noun votes, for the wrong number. Hide it, too, and the right one mostly wins.
+# In a window of 3 the nearer noun votes, for the wrong number. Hide it, too, and the right one mostly wins.
 #
 # </details>
 #
