@@ -11,7 +11,7 @@ import attnlib as al
 from attncourse import EXERCISES, check
 from attncourse.catalogue import LESSONS
 from attncourse.engine import describe, verdict
-from attncourse.lessons import masks, multi_head, scaling, vectorized
+from attncourse.lessons import masks, multi_head, one_token_at_a_time, scaling, todays_head, vectorized
 from attnlib.examples import SENTENCE
 from attnlib.symbols import maths
 from tools import asked
@@ -91,7 +91,7 @@ def test_the_sentences_say_what_the_numbers_are():
     assert cells(vectorized.payoffs.both_softmaxes(al.softmax))[1:] == [["plain", "nan", "0"], ["yours", "1", "0"]]
     assert cells(scaling.payoffs.keys_in_play(al.entropy))[1][0] == "1.00 in play"
     assert cells(scaling.payoffs.keys_in_play(al.entropy))[3][0] == "10.00 in play"
-    for name in ("by_hand", "scaling", "masks", "vectorized"):
+    for name in ("by_hand", "scaling", "masks", "vectorized", "todays_head"):
         lesson = LESSONS[name]
         assert {*lesson.payoffs} == {exercise.name for exercise in lesson.exercises}
 
@@ -104,6 +104,26 @@ def test_the_poke_is_that_of_the_readers_function():
     assert not np.tril(moved, -1).any() and (np.array(moved)[np.triu_indices(4)] > 0.02).all()
     leaks = cells(masks.payoffs.poked_words(lambda q, k, v, mask: al.scaled_dot_product_attention(q, k, v)))[1:]
     assert np.tril([[float(x) for x in row[1:]] for row in leaks], -1).any()
+
+
+def test_a_cache_a_window_and_a_rotation_show_what_the_readers_function_does():
+    """Each picture is drawn by the function that was handed in, so one that is not right shows other numbers."""
+    steps = cells(check.decode_step(three_right("decode_step")[0]).picture)
+    assert [row[2:] for row in steps[1:]] == [[str(kept), "0.000"] for kept in (1, 2, 3, 4)]
+    forgets = cells(one_token_at_a_time.payoffs.one_by_one(lambda q, k, v, past, grouped: (grouped(q, k, v), (k, v))))
+    assert [row[2] for row in forgets[1:]] == ["1"] * 4 and forgets[4][3] != "0.000"
+    chances = cells(check.draft_chances(three_right("draft_chances")[0]).picture)
+    assert chances[3][1:] == chances[4][1:] != chances[1][1:]
+    scores = cells(check.rope(three_right("rope")[0]).picture)[1:]
+    assert len({tuple(row[1:]) for row in scores}) == 1 and scores[0][1] != scores[0][2]
+    assert len({tuple(row[1:]) for row in cells(todays_head.payoffs.same_distance(lambda x, at: x + at))[1:]}) == 3
+    at_two = cells(check.look_back(three_right("look_back")[0]).picture)
+    assert all(float(x) >= 0.45 for row in at_two[1:3] for x in row[1:])  # as the exercise asks
+    moved = [row[1] for row in cells(check.rotary_attention(three_right("rotary_attention")[0]).picture)[1:]]
+    assert moved[:2] == ["0.000", "0.000"] and moved[2] != "0.000"
+    assert [row[1:] for row in cells(check.grouped_attention(three_right("grouped_attention")[0]).picture)][1] == list(
+        "0011"
+    )
 
 
 def test_hints_open_one_after_the_other():
