@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import lessons
-from .engine.questions import Recall, read_questions
+from .engine.describe import Payoff
+from .engine.questions import Recall, read_questions, tomllib
 from .mistakes import SHARED
 from .titles import heading, with_numbers
 
@@ -30,7 +31,10 @@ def _read_lesson(slug):
             return nothing
         return getattr(importlib.import_module(f"{lessons.__name__}.{slug}.{name}"), name.upper())
 
-    return Lesson(folder, load("exercises", ()), load("mistakes", ()), load("payoffs", {}))
+    told = folder / "payoffs.toml"
+    words = tomllib.loads(told.read_text("utf-8")) if told.is_file() else {}
+    payoffs = {name: Payoff(picture=None, **one) for name, one in words.items()} | load("payoffs", {})
+    return Lesson(folder, load("exercises", ()), load("mistakes", ()), payoffs)
 
 
 # The lessons that ask something, in the order of reading: those that have a folder.

@@ -17,6 +17,7 @@ from attnlib.symbols import maths
 from tools import asked
 
 PAID = [name for name, exercise in EXERCISES.items() if exercise.payoff]
+DRAWN = [name for name in PAID if EXERCISES[name].payoff.picture]
 
 
 def cells(page):
@@ -25,7 +26,27 @@ def cells(page):
     return [[html.unescape(re.sub("<.*?>", "", one)) for one in re.findall("<td.*?</td>", row)] for row in rows]
 
 
-@pytest.mark.parametrize("name", PAID)
+def test_a_right_answer_says_what_it_means_everywhere_but_to_a_puzzle():
+    """A puzzle of *Program a head* says what it measured."""
+    assert {*EXERCISES} - {*PAID} == {exercise.name for exercise in LESSONS["program_a_head"].exercises}
+    unknown = {name for lesson in LESSONS.values() for name in lesson.payoffs} - {*EXERCISES}
+    assert not unknown
+
+
+@pytest.mark.parametrize("name", [name for name in PAID if name not in DRAWN])
+def test_each_right_answer_that_is_not_drawn_is_told(name):
+    told = EXERCISES[name](three_right(name)[0])
+    page = told._repr_html_()
+    assert told.passed and not told.picture and told.meaning and told.next, told
+    assert (
+        told.next.startswith("Next: ")
+        and "$" not in page
+        and "[[" not in page
+        and "*" not in told.meaning.replace("*Alice*", "")
+    )
+
+
+@pytest.mark.parametrize("name", DRAWN)
 def test_each_right_answer_is_drawn(name, monkeypatch):
     """A picture that cannot be drawn is left out without a word, but not here."""
     monkeypatch.setattr(describe, "draw_picture", lambda payoff, answer: payoff.picture(answer))

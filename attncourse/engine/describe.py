@@ -25,7 +25,7 @@ class Payoff(NamedTuple):
     """
 
     meaning: str
-    picture: Callable[[Any], str]
+    picture: Callable[[Any], str] | None
     next: str
 
 
@@ -58,7 +58,11 @@ def right(exercise, outcomes, ours, answer, remark=""):
     """
     told, payoff, shown = "\n".join(filter(None, (remarks(exercise, outcomes, ours), remark))), exercise.payoff, {}
     if payoff:
-        shown = {"meaning": payoff.meaning, "picture": draw_picture(payoff, answer), "next": payoff.next}
+        shown = {
+            "meaning": payoff.meaning,
+            "picture": draw_picture(payoff, answer) if payoff.picture else "",
+            "next": payoff.next,
+        }
     return _verdict(exercise, "right", told, hints=(), **shown)
 
 
