@@ -5,10 +5,13 @@ from html import unescape
 from itertools import pairwise
 
 import nbformat
+import numpy as np
 import pytest
+import torch
 
 from attncourse import PREDICTIONS, smollm
-from attnlib import attention_trace, split_heads
+from attncourse.clinic import CASES, Attention
+from attnlib import attention_trace, merge_heads, padding_mask, split_heads
 from attnlib.examples import SENTENCE, TWO_HEADS
 from attnlib.live import ribbons
 from tools import lecture, plans
@@ -307,6 +310,36 @@ def test_an_exercise_shows_what_it_fills_and_its_minutes(planned):
     empty = [one.title for one in asked if "to-fill" not in one.picture and 'class="code"' not in one.picture]
     assert all("Read the map" in title for title in empty) and len(empty) <= 1  # there the map is what one needs
     assert lecture.to_fill("x = None  # a list of three numbers").count("<b>") == 3
+
+
+def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
+    entries = lecture.TOLD["exercises"].items()
+    told = {
+        name.rpartition(" · ")[2]: entry["shows"].split("|---|\n")[-1] for name, entry in entries if "shows" in entry
+    }
+    shown = {
+        name: [*map(int, re.findall(r"\d", re.sub(r'"no"|[a-z] \d|of two', "", table)))] for name, table in told.items()
+    }
+    (x, _, w_k, *_), (q, k, v) = SENTENCE, SENTENCE.project()
+    assert shown["A key"] == np.column_stack([x[0], w_k]).ravel().tolist()
+    assert shown["A row of scores"] == np.column_stack([[q[3]] * 4, k]).ravel().tolist()
+    assert shown["A row of weights"] == [*(q @ k.T)[3], 1]
+    assert shown["A scaled output"] == [*(q @ k.T)[3], *abs(v).ravel()]
+    one, two = np.zeros((4, 3)), np.zeros((2, 4, 3))
+    assert shown["Scores"] == [n for a in (one, two) for n in (*a.shape, *a.shape, *(a @ a.swapaxes(-1, -2)).shape)]
+    lengths = np.array([2, 4])
+    assert shown["The padding mask"] == np.column_stack([lengths, padding_mask(lengths, 4)[:, 0]]).ravel().tolist()
+    letters = np.array([*"ABCDEFGHIJKLMNOPQRSTUVWX"]).reshape(4, 6)
+    heads = split_heads(letters, 2)
+    for name, columns in (("Split", heads), ("Merge", [*heads, merge_heads(heads)])):
+        drawn = [row.split(" | ")[1:] for row in told[name].replace(" |\n", "\n").splitlines()]
+        assert drawn == [[" ".join(column[i]) for column in columns] for i in range(4)]
+    healthy, sick = Attention(24, 4), CASES["case_34"].module(24, 4)
+    for layer, moves in ((healthy, [True, True, True]), (sick, [True, False, True])):
+        a, b, c, mask = *torch.randn(3, 2, 5, 24), torch.ones(5, 5, dtype=torch.bool)
+        calls = (a, b, b, mask), (c, b, b, mask), (a, c, c, mask), (a, b, b, mask.tril())
+        first, *changed = (layer(*call)[0] for call in calls)
+        assert [not torch.allclose(first, out) for out in changed] == moves
 
 
 def test_code_on_a_slide_keeps_its_lines_and_a_long_comment_stands_above(planned):

@@ -236,6 +236,10 @@ function fit(section) {
   for (const how of ways) if (!(found.at(-1) >= least)) found.push(attempt(how));
   const best = found.findIndex((size) => size >= Math.min(least, 0.98 * Math.max(...found))); // smaller words pay
   if (best < found.length - 1) attempt(ways[best]);
+  if (section.matches(".dense.beside")) { // smaller words have made room for the picture, or not
+    section.classList.remove("dense");
+    section.classList.toggle("dense", !whole(body, picture));
+  }
   gather(body, picture);
   roomy(section, () => whole(body, picture));
   spread(body, picture);

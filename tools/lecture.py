@@ -353,11 +353,12 @@ class Chapter:
         (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
         notes += f"<p><strong>Right.</strong></p><pre>{html.escape(right)}</pre>"
         notes += markdown(f"**Wrong, and what to reply:**\n\n{replies}")
-        words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
+        goal, task = told.get("goal", goal), told.get("task", task)
+        words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         shown = markdown(told.get("shows", ""))
         picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        return Slide(head, words, picture or shown + to_fill(code), notes, kind="exercise")
+        return Slide(head, words, picture or shown + to_fill(told.get("code", code).strip()), notes, kind="exercise")
 
 
 def shown_code(code):

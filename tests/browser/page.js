@@ -446,6 +446,10 @@ window.ask = {
         else if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
       }
       faults.push(...window.ask.crammed(slide).map((fault) => at + fault));
+      const inner = slide.querySelector(".slide"), beside = parseFloat(getComputedStyle(inner).paddingRight) * Reveal.getScale();
+      for (const part of slide.querySelectorAll(".picture > :is(table, .code, .to-fill), .body > :is(.says, .question)"))
+        if (part.getBoundingClientRect().right > inner.getBoundingClientRect().right - beside + 2)
+          faults.push(`${at}passes the right margin: ${part.textContent.trim().slice(0, 40)}`);
       for (const picture of slide.querySelectorAll(".body img, .body svg")) {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
