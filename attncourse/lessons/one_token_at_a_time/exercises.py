@@ -35,7 +35,7 @@ EXERCISES = (
         "tokens, and each sees itself and the window - 1 tokens before it.",
         (
             "`back`: positions of queries, a column, minus those of keys, a row. The first query stands at n_k - n_q.",
-            "Two conditions. With a window of 1 a token sees itself alone: which `back` is that? And with a window of 2?",
+            "Two conditions. With a window of 1 a token sees itself alone: which `back` is that? And with 2?",
             "back >= 0, and back < window. Join the two with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
