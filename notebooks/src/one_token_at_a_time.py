@@ -780,7 +780,7 @@ mine.keep(my_grouped)
 
 # %% tags=["nbval-ignore-output"]
 if verdict:
-    two = np.arange(2.0)[:, None, None]  # (2, 1, 1): one token; head 0 holds 0, head 1 holds 1
+    two = np.arange(2.0)[:, None, None]  # (2, 1, 1): heads 0 and 1 of one token
     order = my_grouped(np.zeros((4, 1, 1)), two, two).astype(int).ravel()  # (4,)
     print(f"served by heads {order}: {spread(order):.2f} of the sentences are right")
 else:
