@@ -4,8 +4,8 @@
 # **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
 # *45 minutes, and 42 for exercises.*
 #
-# Weights and twelve tokens are drawn at random, the same for all. How far off is the layer of notebook [[one_token_at_a_time]],
-# shared keys and causal mask included, from the attention modules of the `transformers` library?
+# Weights and twelve tokens are drawn at random, the same for all. How far off is the layer of notebook [[one_token_at_a_time]]
+# from the attention modules of the `transformers` library?
 
 # %% jupyter={"source_hidden": true}
 import inspect
@@ -48,9 +48,8 @@ def old_layer(x, turn=lambda y: y):
 compare(old_layer)
 
 # %% [markdown]
-# Errors about half as large as the outputs, and more: nothing fits. But look at the first token, which has only itself to attend to:
-# there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself. Each line
-# that you add brings numbers of this table to 0.
+# Nothing fits. But look at the first token, which has only itself to attend to:
+# there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself.
 
 # %% [markdown]
 # ## Before you start
@@ -89,8 +88,8 @@ off = np.abs(old_layer(exchanged) - old_layer(x))[-1].max()
 print(f"the last token's output moves by {off:.2f}")
 
 # %% [markdown]
-# It does not see how far back a key stands. In notebook [[train_and_look]] each token had a vector for its position added. These four
-# models add nothing. In every layer they **rotate** each query and each key by an angle that grows with its position: rotary position embedding,
+# It does not see how far back a key stands. In notebook [[train_and_look]] each token had a vector for its position added. In these four
+# models every layer **rotates** each query and each key instead, by an angle that grows with its position: rotary position embedding,
 # **RoPE** ([Su et al. 2021](../REFERENCES.md#su-2021)). Here with two features, and one radian for each position:
 
 
@@ -107,8 +106,8 @@ for i, j in ((3, 3), (3, 2), (3, 1)):
     print(f"query at position {i}, key at position {j}: {score:7.4f}")
 
 # %% [markdown] tags=["predict"]
-# At the same position both are rotated alike, and the score is what it was. One position apart it is larger, because this key points
-# 37 degrees ahead of the query, and the query is rotated 57 degrees farther. So distance changes the score, and does not always lower it.
+# One position apart the score is larger, because this key points 37 degrees ahead of the query, and the query is rotated 57 degrees
+# farther. So distance does not always lower a score.
 #
 # **Predict.** Move both tokens on by 100 positions, the query from 3 to 103 and the key from 1 to 101. What becomes of their
 # score?
@@ -143,8 +142,7 @@ arrows
 #
 # $$(R_i\, q) \cdot (R_j\, k) = (R_{i-j}\, q) \cdot k.$$
 #
-# The positions enter the score only through $i - j$. Yet each token is rotated by its own position, without knowing of the other, so
-# a rotated key can stay in the cache. Values are not rotated, because nothing is compared with them.
+# The positions enter the score only through $i - j$. Yet each token is rotated by its own position, so a rotated key can stay in the cache. Values are not rotated, because nothing is compared with them.
 #
 # ### Many pairs, many frequencies
 #
@@ -166,7 +164,7 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# These are the four circles above. `rope(x, positions)` is attnlib's, until you write it. A helper counts positions from `start`.
+# These are the four circles above. `rope` is attnlib's, until you write it.
 
 # %%
 rope = al.rope
@@ -187,7 +185,7 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
-# these four models, and `al.rope` does so, too. Each way works with weights that were trained with it
+# these four models, and `al.rope` does so, too. Each way works only with weights trained with it
 # ([one](https://github.com/rasbt/LLMs-from-scratch/issues/838) and [another](https://github.com/NeuraLegion/shainet/pull/111) found out). Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart.
 
@@ -297,10 +295,10 @@ _ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0,
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# The other key was rotated by 20 positions more, so its score is largest 20 back: where is up to the two vectors.
+# The other key was rotated by 20 positions more, so its score is largest 20 back.
 #
-# In notebook [[train_and_look]] a head learned to look at the letter before. With RoPE you can set such a head by hand. All keys are
-# the same vector, and all queries, too. The score is largest where both are rotated alike, so rotate the query one position **less**.
+# In notebook [[train_and_look]] a head learned to look at the letter before. With RoPE you can set such a head by hand. All keys
+# and queries are the same vector. The score is largest where both are rotated alike, so rotate the query one position **less**.
 
 
 # %%
@@ -353,8 +351,7 @@ verdict
 # %% [markdown]
 # ### And learned?
 #
-# Now a head *learns* that from sequences of 32 letters, in 5 seconds or so. The answer at each position is the letter before. Below
-# `rotate` is `al.rope` for torch.
+# Now a head *learns* that from sequences of 32 letters, in 5 seconds or so. The answer at each position is the letter before.
 
 # %%
 try:
@@ -363,14 +360,13 @@ try:
     from attncourse.training import previous_letter
 
     _ = torch.set_num_threads(1)
-    print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))
 except ImportError:
     torch = None
     print("torch is not installed, so the cells of this section print nothing.")
     print("The numbers in its text are from a run with torch: pip install torch")
 
 # %% [markdown] tags=["predict"]
-# In longer sequences only the answers from position 32 on are counted, since they are new. **Predict.** With RoPE the head gets
+# In longer sequences only the answers from position 32 on are counted. **Predict.** With RoPE the head gets
 # everything right at 32 letters. How good is it at 512?
 #
 # - **a** as good as before: only the distance counts
@@ -409,7 +405,7 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # ## 3 · An attention layer of 2024 and 2025
 #
-# Three models are still off, GPT-OSS even at its first token, which sees nobody else. The cache, the window and shared
+# Three models are still off, GPT-OSS even at its first token. The cache, the window and shared
 # keys and values you know from notebook [[one_token_at_a_time]]. **Guess.** Which of the other thick frames can move a first token?
 
 
@@ -568,15 +564,14 @@ verdict
 # %% [markdown]
 # ## 4 · Is that the real thing?
 #
-# Which functions of `Layer` are yours? The norm, Gemma's cap and GPT-OSS's sink are ours. Llama and Qwen3 run through your `attention`; Qwen3's
-# norm comes before it.
+# Which functions of `Layer` are yours?
 
 # %% tags=["nbval-ignore-output"]
 names = ("rope", "split_heads", "merge_heads", "attention")
 rope, split_heads, merge_heads, attention = mine.load_all(names).values()
 
 # %% [markdown]
-# The four again. Three get one argument more than Llama.
+# Three of the four get one argument more than Llama.
 
 # %%
 print(stored["origin"])
@@ -706,7 +701,7 @@ for n in (64, 512):
     print(f"base 500,000, {n:3d} tokens: {off(longer, MISTAKES['base 500,000']):.2f}")
 
 # %% [markdown]
-# No, the text was short: no distance is above 11. A wrong base shows late, so test it with long texts.
+# No: here no distance is above 11. So test with long texts.
 
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
@@ -752,7 +747,7 @@ print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 # Three ways slow pairs down, so that a far key stands at the angle of a nearer one:
 #
 # - *every pair slowed*: all frequencies are divided by 4
-# - *another base*: a larger base, so that the slowest pair is 4 times slower, and the fastest as before
+# - *another base*: the slowest pair is 4 times slower, the fastest as before
 # - *by parts*: only pairs that hardly finish a turn in training are slowed ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and
 #   keys, or in queries alone
 #
@@ -889,7 +884,7 @@ predict.whole_text(guess_whole_text)
 #
 # - **SmolLM3** leaves out your `rope` in every fourth layer.
 # - **Gemma 3** looks at the whole text only in its empty squares. The other caches stop growing.
-# - **Gemma 3n** reads keys and values of an earlier layer in its last 15, so these keep none of their own.
+# - **Gemma 3n** reads keys and values of an earlier layer in its last 15.
 # - **Qwen3-Next** keeps a **state** that never grows in three layers of four: **linear attention**, which you write in [[fixed_state]].
 #
 # Smaller keys, **multi-head latent attention**, you write in [[less_to_keep]].
@@ -907,16 +902,17 @@ predict.whole_text(guess_whole_text)
 # </details>
 #
 # **Remember.** RoPE rotates queries and keys, never values. For a given query and key the positions enter a score only through
-# their distance. Both ways to pair work, each with its own weights. A formula for every length is not a head for every length.
+# their distance. A formula for every length is not a head for every length.
 # And a layer of today is the one you built, with a few lines more. Next: [[[it_speaks]] it speaks]([[it_speaks.ipynb]]).
 
 # %% [markdown]
 # ## Appendix: checks
 #
-# The numbers of the folds above.
+# Section 2: the head that learns, and the numbers below it. In its code `rotate` is `al.rope` for torch.
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
+    print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))
     with torch.no_grad():
         _, w = model(previous_letter.letters(512, 16))  # (16, 512, 512)
     back = torch.arange(512)[:, None] - torch.arange(512)

@@ -222,6 +222,20 @@ LEARNERS = {
         "no sum": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), (p - q).clip(0)]), "row 1"),
         "q - p": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(q, p)]), "row 1"),
         "|p - q|": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), abs(p - q) / abs(p - q).sum()])),
+        "softmax": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), al.softmax(p - q)])),
+        "softmax of the lack": (
+            "surplus_drawn",
+            lambda p, q: np.array([(p / q).clip(0, 1), al.softmax((p - q).clip(0))]),
+        ),
+        "nothing kept": ("too_little_kept", lambda p, q: np.array([0 * p, p]), "nothing, or half"),
+        "nothing kept, drawn from the lack": ("too_little_kept", lambda p, q: np.array([0 * p, _lacks(p, q)])),
+        "half kept": ("too_little_kept", lambda p, q: np.array([(p / q).clip(0, 1) / 2, _lacks(p, q)])),
+        "half kept, and p comes out": (
+            "too_little_kept",
+            lambda p, q: np.array(
+                [(p / q).clip(0, 1) / 2, (p - np.minimum(p, q) / 2) / (1 - np.minimum(p, q).sum() / 2)]
+            ),
+        ),
         "below 0": ("surplus_drawn", lambda p, q: np.array([(p / q).clip(0, 1), p - q])),
         "half": ("second_row_not_normalised", lambda p, q: np.array([(p / q).clip(0, 1), _lacks(p, q) / 2])),
         "p of those": ("lack_not_measured", lambda p, q: np.array([(p / q).clip(0, 1), p * (p > q) / p[p > q].sum()])),
@@ -302,6 +316,23 @@ LEARNERS = {
                 q, *(np.repeat(x, q.shape[1] // k.shape[1], 1) for x in (k, v)), m
             ),
         ),
+        "mask repeated": (
+            "mask_reshaped",
+            grouped(mask=lambda mask, n_q, n_k: mask if mask is None else np.repeat(mask, 2, -3)),
+            "Right without a mask",
+        ),
+        "rows of the mask repeated": (
+            "mask_reshaped",
+            grouped(mask=lambda mask, n_q, n_k: mask if mask is None else np.repeat(mask, 2, 0)),
+        ),
+        "if mask": (
+            "array_as_condition",
+            grouped(mask=lambda mask, n_q, n_k: mask if mask else None),
+        ),
+        "a name that is not there, with a mask": (
+            None,
+            grouped(mask=lambda mask, n_q, n_k: mask if mask is None else nowhere),  # noqa: F821
+        ),
         "own attention": ("attention_not_called", lambda q, k, v, m=None, attention=None: grouped()(q, k, v, m)),
         "zeros": ("constant_result", lambda q, k, v, m=None, attention=None: np.zeros((*q.shape[:-1], v.shape[-1]))),
     },
@@ -372,6 +403,20 @@ LEARNERS = {
             )
         },
         "one array": ("too_few_returned", lambda *a: a[0], "must return (output, (keys, values))"),
+        **{
+            f"{told} joined": (
+                "joined_elsewhere",
+                decode(k=f"np.concatenate([past[0], key], {axis})", v=f"np.concatenate([past[1], value], {axis})"),
+                "than that of the tokens",
+            )
+            for told, axis in (("heads", 0), ("features", -1))
+        },
+        "heads of the values joined": ("joined_elsewhere", decode(v="np.concatenate([past[1], value])")),
+        "rows of a mask joined": (
+            None,
+            decode(mask="np.concatenate([np.ones((n, k.shape[1] - n), bool), np.tri(n, dtype=bool)])"),
+            "raises",
+        ),
         "no heads": (None, decode(back="(output[0], (k, v))"), "(6, 3)"),
         "values of the chunk": (None, decode(v="value"), "raises", "as if"),  # shapes do not fit: loud
     },

@@ -191,6 +191,14 @@ def key_turned_forwards(d_k, near, far):
     return np.stack([query, halves(query[None], near)[0] + halves(query[None], far)[0]])
 
 
+def product_of_queries(amplitude=8.0, key=alternating):
+    def answer(d_k, near, far):
+        _, k = key(d_k, near, far)
+        return amplitude * halves(k[None], -near)[0] * halves(k[None], -far)[0], k
+
+    return answer
+
+
 def slowed(
     turns="trained * omega / (2 * np.pi)", few="1", many="32", mixed="omega * keep + omega / factor * (1 - keep)"
 ):
@@ -287,6 +295,7 @@ WRONG = {
         "positions_counted": [rope(position="np.arange(n)"), rope(position="positions[0] + np.arange(n)")],
         None: [
             rope(position="np.asarray(positions) % 500"),
+            rope("base ** (-np.arange(0, d, 2) / (d - 1))"),
             rope(position="np.asarray(positions) / (2 * np.pi)"),
             rotated_half(side_by_side, one_after_another),
         ],
@@ -314,6 +323,10 @@ WRONG = {
             rope("base ** (-np.arange(d // 2) / d)"),
             in_one(omega="base ** (-np.arange(d // 2) / d)"),
             in_one("neighbours", omega="base ** (-np.arange(d // 2) / d)"),
+        ],
+        "frequencies_to_the_end": [
+            rope("base ** -np.linspace(0, 1, d // 2)"),
+            rope("base ** (-np.arange(d // 2) / (d // 2 - 1))"),
         ],
         "rotated_backwards": [
             rope("-(base ** (-np.arange(0, d, 2) / d))"),
@@ -402,6 +415,7 @@ WRONG = {
         ],
         "one_position_only": [look_back(turned=lambda near, far: (-near,)), look_back(shares=(1.0, 0.5))],
         "too_soft": [look_back(1.0)],
+        "product_of_queries": [product_of_queries(), product_of_queries(1.0), product_of_queries(key=look_back())],
     },
 }
 

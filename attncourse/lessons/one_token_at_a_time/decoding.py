@@ -1,5 +1,6 @@
 """Decoding as steps that can be replaced: what the exercises of One token at a time ask, try, and see go wrong."""
 
+import contextlib
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +10,7 @@ from attnlib import core
 from ...engine.compare import RIGHT
 from ...engine.exercise import Function
 from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe, with_negated_queries
-from ...engine.run import Unfit, copy_of, was_written_to
+from ...engine.run import Unfit, copy_of, describe_error, was_written_to
 from ...engine.steps import Steps, replace_steps
 
 
@@ -100,7 +101,13 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
     past, outputs, start = (key[:, :0], value[:, :0]), [], 0
     for chunk in chunks:
         now, before = slice(start, start + chunk), copy_of(past)
-        result = step(query[:, now], key[:, now], value[:, now], past, attention)
+        try:
+            result = step(query[:, now], key[:, now], value[:, now], past, attention)
+        except ValueError as error:
+            if _joined_elsewhere(step, query, key, value):
+                told = f"{describe_error(error)}\nOld and new are joined along another axis than that of the tokens."
+                raise Unfit(told, "joined_elsewhere") from None
+            raise
         spoiled.append(was_written_to(before, past))
         if result is None or result is ...:
             return None
@@ -122,6 +129,15 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
     return np.concatenate(outputs, axis=-2)
 
 
+def _joined_elsewhere(step, *new):
+    """Tell whether a past of as many tokens as are new, where any axis fits, is joined along another one."""
+    with contextlib.suppress(Exception):
+        kept = step(*new, new[1:], lambda query, *_: query)[1]
+        shapes = [{np.concatenate([x, x], axis).shape for axis in (0, 2)} for x in new[1:]]
+        return any(x.shape in elsewhere for x, elsewhere in zip(kept, shapes, strict=True))
+    return False
+
+
 def _describe_result(result):
     if isinstance(result, tuple):
         return "a tuple of " + ", ".join(str(getattr(part, "shape", type(part).__name__)) for part in result)
@@ -133,7 +149,7 @@ class InChunks(Function):
 
     @property
     def names(self):
-        return (*super().names, "too_few_returned")
+        return (*super().names, "too_few_returned", "joined_elsewhere")
 
     def call_on_probe(self, function, args, **options):
         spoiled = []
@@ -324,6 +340,7 @@ def _late(s):
 
 CHOSEN = {"new": lambda s: s.chosen[: s.agreed + 1]}  # right as long as `agreed` is
 FROM_P = {"other": lambda s: s.p}
+FROM_THE_REST = {"other": lambda s: (s.p - s.q * s.kept) / (1 - s.q @ s.kept)}  # what is written has p, then
 # Token i of the draft compared with row i + 1; and what may be written then.
 ONE_ROW_LATE = (
     *({"agreed": _late, **new} for new in ({}, CHOSEN, {"new": own_from(1)})),

@@ -34,8 +34,8 @@ EXERCISES = (
         "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and the window - 1 tokens before it.",
         (
-            "Two conditions on `back`: a key is not ahead of its query, and not too far behind it.",
-            "With a window of 1 a token sees itself alone: which `back` is that? And which come with a window of 2?",
+            "`back`: positions of queries, a column, minus those of keys, a row. The first query stands at n_k - n_q.",
+            "Two conditions. With a window of 1 a token sees itself alone: which `back` is that? And with 2?",
             "back >= 0, and back < window. Join the two with &, each in brackets.",
         ),
         probes=decoding.window_probes(),

@@ -222,30 +222,6 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "models_token_dropped",
-        behaves_as_if="the model's own token behind what was accepted is left out",
-        symptom="Where no token agrees, nothing new comes back, and the text stands still.",
-        hint="Nothing agrees: what has the pass told you all the same?",
-        then="The next token, by row 0 of the logits. Each pass writes one more than it accepts: chosen[:agreed + 1].",
-        variants=({"new": lambda s: s.chosen[: s.agreed]},),
-    ),
-    Mistake(
-        "cache_not_cut",
-        behaves_as_if="the cache is not cut: it still holds the rejected tokens",
-        symptom="The next token attends to tokens that are not in the text, and its own position is too late.",
-        hint="Two of four tokens are accepted. How many rows of the cache belong to no token of the text?",
-        then="Two, the last ones: keep the first n - (m - agreed) rows, which axis -2 counts, in each layer.",
-        variants=({"end": lambda s: None},),
-    ),
-    Mistake(
-        "cut_by_minus_zero",
-        behaves_as_if="the cache is emptied where the whole draft agrees: x[:-0] has no rows",
-        symptom="It happens at the best draft of all, and then the model has forgotten the text.",
-        hint="Nothing is to be cut. What is x[:-0]?",
-        then="x[:0], which is empty. Count from the front how many rows stay, and cut there.",
-        variants=({"end": lambda s: s.agreed - len(s.draft)},),
-    ),
-    Mistake(
         "cache_cut_one_short",
         behaves_as_if="the cache keeps one row too many, that of the first rejected token",
         symptom="Every token from then on sees a word that is not in the text.",
@@ -267,6 +243,9 @@ MISTAKES = (
     ),
     *read_mistakes(
         Path(__file__).with_name("mistakes.toml"),
+        models_token_dropped=({"new": lambda s: s.chosen[: s.agreed]},),
+        cache_not_cut=({"end": lambda s: None},),
+        cut_by_minus_zero=({"end": lambda s: s.agreed - len(s.draft)},),
         greedy_under_temperature=tuple(
             {"kept": lambda s: s.p == s.p.max(), **other} for other in ({}, decoding.FROM_P)
         ),
@@ -279,7 +258,15 @@ MISTAKES = (
             {"lacks": lambda s: np.maximum(s.q - s.p, 0)},
             {"lacks": lambda s: np.abs(s.p - s.q)},
             {"other": lambda s: s.p - s.q},
+            {"lacks": lambda s: np.exp(s.p - s.q)},
+            {"lacks": lambda s: np.exp(np.maximum(s.p - s.q, 0))},
         ),
+        too_little_kept=tuple(
+            {"kept": lambda s, share=share: share * np.minimum(s.p / s.q, 1), **other}
+            for share in (0, 0.5)
+            for other in ({}, decoding.FROM_P, decoding.FROM_THE_REST)
+        ),
+        mask_reshaped=({"allowed": lambda s: np.repeat(s.mask, 2, axis=-3)},),
         p_in_row_0=({"kept": lambda s: s.p}, {"kept": lambda s: s.q}),
         draft_read_one_row_late=decoding.ONE_ROW_LATE,
         whole_pass_kept=({"agreed": lambda s: len(s.draft)}, {"new": lambda s: s.chosen}),

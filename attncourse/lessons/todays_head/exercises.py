@@ -69,10 +69,13 @@ def _judge_looking(result, d_k, near, far):
     weights, i = softmax(scores)[far:], np.arange(far, n)
     least = [weights[i - far, i - back].min() for back in (near, far)]
     distance = i - weights.argmax(axis=-1)
+    product = rotate(key[None], -near)[0] * rotate(key[None], -far)[0]
     if min(least) >= 0.45:
         return RIGHT, ""
     if np.ptp(weights[0, : far + 1]) < 1e-9:
         sentence = "every token gives all that it sees the same weight"
+    elif abs(query @ product) > (1 - 1e-9) * np.linalg.norm(query) * np.linalg.norm(product):
+        sentence = "the query is a product of two rotated keys, feature by feature"
     elif (distance == 0).all():
         sentence = "every token looks at itself"
     elif not np.isin(distance, (near, far)).all():

@@ -1,6 +1,7 @@
 """The mistakes that only Today's head knows, and its steps: RoPE, the norm. The words of some: mistakes.toml."""
 
 import itertools
+import math
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -117,10 +118,10 @@ def _layer_norm(x, gain):
     return gain * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
 
 
-def _looking(d_k, backs, amplitude=8.0):
+def _looking(d_k, backs, amplitude=8.0, joined=sum):
     """Return (query, key): a score is linear in the query, so one query for each distance, added up, sees all."""
     key = np.full(d_k, amplitude)
-    return sum(rotate(key[None], -back)[0] for back in backs), key
+    return joined(rotate(key[None], -back)[0] for back in backs), key
 
 
 def _queries(gain):
@@ -344,6 +345,7 @@ MISTAKES = (
         frequencies_from_one=(_frequencies_by(lambda share, base: base ** -(share + share[1])),),
         offset_forgotten=({"first_position": lambda s: 0}, {"first_position": lambda s: 0, "mask": _upper_left}),
         positions_from_one=({"position": lambda s: s.positions + 1},),
+        frequencies_to_the_end=(_frequencies_by(lambda share, base: base ** -(share / share[-1])),),
         base_as_exponent=(_frequencies_by(lambda share, base: np.exp(-base * share)),),
         frequencies_rising=(_frequencies_by(lambda share, base: base**share),),
         value_rotated=({"v": lambda s: rotate(s.values)},),
@@ -365,6 +367,7 @@ MISTAKES = (
         ),
         looks_elsewhere=({"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},),
         one_position_only=({"looking": lambda s: _looking(s.d_k, (s.near,))},),
+        product_of_queries=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), joined=math.prod)},),
         too_soft=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
         no_pair_slowed=({"slowed": lambda s: s.omega},),
         every_pair_slowed=({"slowed": lambda s: s.omega / s.factor},),
