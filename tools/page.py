@@ -35,6 +35,7 @@ GLUED = re.compile(r"([(\[]*)<math>(?:(?!<math).)*?</math>[^\s<]*", re.DOTALL)  
 BREAKS = re.compile(r"(?<=\w[(\[])(?=[\w*~({\[])|(?<=\{)(?=\w)|(?<=[\w)\]])(?=\.\w{12})|(?<=[)\]])(?=\.\w)")
 WIDE = 70  # letters of a formula that a phone breaks
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^\\n<]+: not tried yet|Nothing is kept yet")
+INSTALLER = re.compile(r"The model is not installed, so stored .*?restart the kernel\.\n", re.DOTALL)
 
 
 def tokens(*fonts, at=None):
@@ -192,12 +193,17 @@ def own_ids(page, numbers=None):
 def revive(cells):
     """Give the stills of a page their descriptions, those of live views their sliders, and figures ids of their own.
 
-    What only a kernel makes true is not for a page: the line that says what to run, and the verdict on an empty answer.
+    What only a kernel makes true is not for a page: the line that says what to run, the verdict on an empty answer, and
+    how to install a model; the code that asks for one is folded.
     """
     numbers = count(1)
     for cell in cells:
         if cell.cell_type != "code":
             continue
+        for output in cell.outputs:
+            if INSTALLER.search(output.get("text", "")):
+                output.text = INSTALLER.sub("", output.text)
+                cell.metadata["jupyter"] = {**cell.metadata.get("jupyter", {}), "source_hidden": True}
         told = [output for output in cell.outputs if output.get("data") != {}]  # without what covers a hidden answer
         cell.outputs = [output for output in told if not NEEDS_A_KERNEL.search(str(output.get("data")))]
         for output in cell.outputs:
