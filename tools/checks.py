@@ -3,6 +3,8 @@
 python -m tools.checks
 """
 
+from itertools import groupby
+
 from attncourse import EXERCISES, MISTAKES
 from attncourse.lessons.program_a_head.puzzle import Puzzle
 from attncourse.lessons.program_a_head.puzzle_mistakes import COMMON
@@ -20,6 +22,13 @@ def section(exercise):
     return f"### {exercise.name}\n\n{exercise.task}\n\n*Names* {names}{besides}.\n"
 
 
+def fold(letter, rows):
+    """Return the table of the mistakes whose names begin with a letter, behind a fold: all are 60 screens."""
+    head = "| mistake | your code (or head) behaves as if | what you would see |\n|---|---|---|"
+    title = f"{letter}: {len(rows)} name{'s' * (len(rows) > 1)}"
+    return "\n".join([f"<details><summary>{title}</summary>\n", head, *rows, "\n</details>\n"])
+
+
 def page():
     """Return the page."""
     meanings = [f"| `{m.id}` | {m.behaves_as_if} | {m.symptom} |" for _, m in sorted(MISTAKES.items())]
@@ -28,15 +37,14 @@ def page():
             "# Which mistake each check names\n",
             f"{len(EXERCISES)} exercises and puzzles, {len(MISTAKES)} mistakes. Each mistake that stands under an "
             "exercise is made there by a test, rejected and named.\n",
-            "Written by `python -m tools.checks`; `tests/test_checks.py` sees that it is up to date.\n",
             "## Exercises\n",
             *(section(exercise) for exercise in EXERCISES.values()),
             "## What every puzzle names\n",
             f"In notebook {number('program_a_head')} a head is set by hand and judged by what it does. Beside its own "
             f"mistakes, a puzzle names {', '.join(f'`{id}`' for id in COMMON)}.\n",
             "## What the names mean\n",
-            "| mistake | your code (or head) behaves as if | what you would see |\n|---|---|---|",
-            *meanings,
+            *(fold(letter, list(rows)) for letter, rows in groupby(meanings, lambda row: row[3])),
+            "Written by `python -m tools.checks`; `tests/test_checks.py` sees that it is up to date.",
         ]
     )
 

@@ -127,11 +127,6 @@ window.ask = {
       }),
     ),
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
-  // From which height to which a view goes when a question is answered.
-  unfolding: (still) => {
-    still.querySelector(".attnlib-asks button").click();
-    return still.getAnimations().flatMap((one) => one.effect.getKeyframes().map(({ height }) => parseFloat(height)));
-  },
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.
