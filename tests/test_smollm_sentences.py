@@ -59,7 +59,7 @@ def left(item, layer, head):
 def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     for id, item in STORED.items():
         cited = made.parse_citations(item["line"])
-        assert cited, id
+        assert cited or "{without" in item["line"], id
         for layer, head, query, key in cited:
             row = weights(item, layer, head, query)
             # more than any other word but the first, where heads park, and the one that asks
