@@ -2,7 +2,6 @@
 
 import html
 import json
-import math
 import shutil
 from itertools import groupby
 from pathlib import Path
@@ -32,8 +31,6 @@ HEAD = (
     "the thicker the ribbon, the more. That is attention."
 )
 CARD = "When Mary and John went to the store, John gave a drink to: who gets it? Ribbons show where the model looks."
-# Mean surprise at two ordinary texts, where all heads divide by the square root of d_k: tests/test_smollm_sentences.py.
-LOSSES = {64: (3.13, 2.61), 32: (3.29, 2.72), 128: (3.31, 2.63)}
 SCENES = "Where it looks", "Turn one knob", "Break it", "Your own sentence"
 FONTS = "inter", "inter-italic", "serif"  # of attnlib/look/fonts: what the page has words in
 # What the page can break, by the names of lesson it_speaks: what it does in words, the term, the notebook, and how.
@@ -42,13 +39,13 @@ MISTAKES = {
         "It forgets to divide.",
         "no scale",
         "scaling",
-        "Scores are not divided by 8, so they are eight times as large.",
+        "Scores are not divided by 8.",
     ),
     "no causal mask": (
         "It peeks ahead.",
         "no mask",
         "masks",
-        "A mask hides what comes later. Without it each word sees the words after it, the answers among them.",
+        "A mask hides what comes later. Without it all words but the last see what comes after them: the answers.",
     ),
     "heads cut by reshape alone": (
         "It mixes up its heads.",
@@ -109,7 +106,6 @@ def write(site, entries, ways, writes):
         known=json.dumps(known, ensure_ascii=False).replace("<", "\\u003c"),
         first=first,
         surer=surer(),
-        less=less_expected(),
         by_hand=link_to("by_hand"),
         still=still(json.loads(first)),
         ticks=[(d_k, d_k == TRAINED) for d_k in STOPS[::2]],
@@ -225,15 +221,6 @@ def surer():
         if stop["next"][0][0] != answer
     )
     return {"text": "".join(item["words"][9:]).strip(), "word": word.strip(), "d_k": d_k, "p": percent(p)}
-
-
-def less_expected():
-    """Return how much less likely the words of the two texts are at other stops, on average: {d_k: percentages}."""
-    return {
-        d_k: [percent(1 - math.exp(right - loss)) for loss, right in zip(losses, LOSSES[TRAINED], strict=True)]
-        for d_k, losses in LOSSES.items()
-        if d_k != TRAINED
-    }
 
 
 def first_sentence(looks=True, short=False):

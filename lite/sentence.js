@@ -60,8 +60,8 @@
   const unchanged = () => state.way === "head" || removed() || (state.way === "whole" && state.stop === AS_TRAINED);
   const fixed = () => !item.own && !unchanged();
   // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
-  // Scenes 2 and 3 stay with the head and the word that a stored sentence starts with.
-  const pinned = () => !item.own && (scene === 1 || scene === 2);
+  // The scenes behind the first stay with the head and the word that a stored sentence starts with.
+  const pinned = () => !item.own && scene > 0;
   const lastAlone = () => fixed() || pinned() || state.way === "no causal mask";
   const wayAsked = () => (removed() ? `without:${state.layer + 1}.${state.head + 1}` : state.way);
   const readKey = (way, stop) => `${way}:${way === "head" || way === "whole" ? STOPS[stop] : TRAINED}`;
@@ -333,7 +333,7 @@
     ring.setAttribute("x", x - 1.5);
     ring.setAttribute("y", y - 1.5);
     const what = key === null ? `other words (without the first, ${shown(item.words[0])}, where most heads rest)` : `<b class="k">${named(key)}</b>`;
-    $("costs").setAttribute("aria-pressed", priced);
+    $("costs").textContent = priced ? "What is taken" : "What removals cost";
     if (priced) $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, each removed alone: filled, the model is less sure of <b class="n">${wordOf(item.next[0][0])}</b>; hollow, surer`;
     else $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> takes from ${what}`;
   }
@@ -443,7 +443,7 @@
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " is stored. Yours: scene 1" : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
+    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
     $("slider-says").innerHTML = effect(seen);
@@ -460,7 +460,7 @@
     const on = `After the sentence it writes: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     if (!mistaken() || loss === null || right.loss === undefined) return on;
     const cheats = state.way === "no causal mask" && loss < right.loss ? ": it has seen the answers" : "";
-    return `${on} As trained, it gives the right next word in the sentence, on average, a chance of ${chance(right.loss)}; now of ${chance(loss)}${cheats}.`;
+    return `${on} At each word of the sentence it guesses the next: as trained it gives the right one, on average, a chance of ${chance(right.loss)}; now of ${chance(loss)}${cheats}.`;
   }
 
   function chance(loss) {
@@ -569,7 +569,8 @@
     // Each number follows from those that are printed before it.
     const exps = scores.map((score) => Number((score.toFixed(2) / by).toFixed(3))), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
     const times = (all) => Math.exp(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0));
-    const lift = (all) => (one ? `<span class="v">× ${times(all).toFixed(times(all) < 9.95 ? 1 : 0)}</span>` : "");
+    const told = one && unchanged(); // its room stays
+    const lift = (all) => (told ? `<span class="v">× ${times(all).toFixed(times(all) < 9.95 ? 1 : 0)}</span>` : one ? "<span></span>" : "");
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
     const parts = [...words.map((j) => exps[j]), ...(others.length ? [total(others)] : [])], whole = Math.max(...parts) > 13.8 ? total(order) : Math.log(parts.reduce((sum, x) => sum + Number(power(x).replaceAll(",", "")), 0));
     const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
@@ -585,8 +586,9 @@
     const answer = one && `<b class="n">${escaped(kept.answer.trim())}</b>`, row = (name, p, all) => `<span class="who">${name}</span>${share(p)}${lift(all)}`;
     const head = `<span class="who">${asks}${one ? "’s query" : ""}</span>${one ? `<span class="strip">${bars(q, "query")}</span>` : ""}<span>score</span><span>÷ ${by}</span><span>exp</span><span>÷ ${power(whole)}</span>`;
     $("taken").className = one ? "" : "short";
-    $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span>${answer} gets likelier</span>` : ""}${words.map((j) => row(`<b class="k">${brief(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
-    $("lifts").innerHTML = one ? `Likelier by its <b class="v">value</b>, against an average word, if later layers leave that as it is.` : "How much likelier each makes the answer is worked out for our sentences only.";
+    $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span${told ? "" : " style=visibility:hidden"}>${answer} gets likelier</span>` : ""}${words.map((j) => row(`<b class="k">${brief(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
+    $("lifts").style.visibility = one && !told ? "hidden" : "";
+    $("lifts").innerHTML = one ? `So much likelier its <b class="v">value</b> makes that answer as trained, if later layers leave it as it is.` : "How much likelier each makes the answer is worked out for our sentences only.";
     $("finds").innerHTML = item.finds ? asLink(item.finds) : "Nobody wrote down what this head looks for: training found its numbers.";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
@@ -765,7 +767,7 @@
   function readLine() {
     // what is said beside the field once a sentence is read: the answer may be out of sight
     const next = said().next?.[0];
-    return item.own && next ? `Read. It says ${drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Its next words can be pressed: they go on." : ""}` : hint;
+    return item.own && next ? `Read. It says ${drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Press one of its next words and it goes on; scene 1 has its heads." : ""}` : hint;
   }
 
   function typing() {
@@ -995,6 +997,7 @@
     const above = svg.classList.contains("stays") ? svg.getBoundingClientRect().bottom : 0;
     if (to.getBoundingClientRect().top < above) to.scrollIntoView({ block: "start" });
   });
+  $("sums").addEventListener("toggle", () => $("sums").open && $("sums").scrollIntoView({ block: "nearest" }));
   $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
   let held = AS_TRAINED; // a swipe across the slider scrolls, and moves nothing
   $("d_k").addEventListener("pointerdown", () => (held = state.stop));

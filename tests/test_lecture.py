@@ -327,6 +327,11 @@ def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
     assert shown["A scaled output"] == [*(q @ k.T)[3], *abs(v).ravel()]
     one, two = np.zeros((4, 3)), np.zeros((2, 4, 3))
     assert shown["Scores"] == [n for a in (one, two) for n in (*a.shape, *a.shape, *(a @ a.swapaxes(-1, -2)).shape)]
+    by_hand = lecture.Chapter(GUIDE, find_notebook("by_hand").number)
+    weights = attention_trace(q, k, v, scale=1).weights[3]
+    told_right = {title.rpartition(" · ")[2]: words("".join(by_hand.notes(title))) for title in by_hand.sections}
+    for name, right in (("A row of weights", weights), ("A scaled output", attention_trace(q, k, v).output[3])):
+        assert f"Wait for {', '.join(f'{n:.3f}' for n in right)}." in told_right[name]
     lengths = np.array([2, 4])
     assert shown["The padding mask"] == np.column_stack([lengths, padding_mask(lengths, 4)[:, 0]]).ravel().tolist()
     letters = np.array([*"ABCDEFGHIJKLMNOPQRSTUVWX"]).reshape(4, 6)

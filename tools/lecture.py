@@ -352,7 +352,8 @@ class Chapter:
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
         (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
         notes += f"<p><strong>Right.</strong></p><pre>{html.escape(right)}</pre>"
-        notes += markdown(f"**Wrong, and what to reply:**\n\n{replies}")
+        wrong = markdown(f"**Wrong, and what to reply:**\n\n{replies}")
+        notes += f'<div class="replies">{wrong}</div>'
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
         goal, task = told.get("goal", goal), told.get("task", task)
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")

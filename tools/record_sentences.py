@@ -37,8 +37,7 @@ SENTENCES = [
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "Layer 24, head 4 takes most from the giver, the second *John*: {24.4.13.9}. No head does it alone: "
-        "the removal that costs most, of layer 2, head 6, leaves {without 2.6}.",
+        "line": "No head does it alone: the removal that costs most, of layer 2, head 6, leaves {without 2.6}.",
         "lead": "This sentence stops before its last word.",
         "finds": "Let Mary give the drink (scene 1), and it takes most from *John*: from who gets, not who gives.",
         "start": [24, 1, 1],

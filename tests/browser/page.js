@@ -457,6 +457,21 @@ window.ask = {
     }
     return { faults, smallest, drawn, count: Reveal.getTotalSlides() };
   },
+  // Of a lecture: an answer in bold that waits, and stands on its slide or on the one before.
+  told: () => {
+    const seen = (slide) => {
+      const copy = slide.querySelector(".slide").cloneNode(true);
+      for (const part of copy.querySelectorAll(".fragment, style, title, desc, annotation")) part.remove();
+      return copy.textContent.replace(/\s+/g, " ");
+    };
+    return Reveal.getSlides().flatMap((slide, i, all) => {
+      const bold = [...slide.querySelectorAll(".slide .fragment strong")].map((one) => one.textContent.trim());
+      const before = i ? all[i - 1].querySelector(".slide").textContent.replace(/\s+/g, " ") : "";
+      const known = seen(slide) + (all[i - 1]?.dataset.kind === "exercise" ? "" : before);
+      const told = bold.filter((one) => /\d\D+\d/.test(one) && known.includes(one));
+      return told.map((one) => `slide ${i + 1}: ${one}`);
+    });
+  },
   toItsStart: (still) => {
     for (const slider of still.querySelectorAll("input[type=range]")) {
       slider.value = slider.min;

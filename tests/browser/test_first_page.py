@@ -209,6 +209,8 @@ def test_the_script_shows_the_weights_that_python_reads(url, new_page, sentence)
     for link in links.all():
         layer, head, query, key = map(int, link.get_attribute("data-head").split(","))
         assert link.inner_text() == first_page.percent(weights(item, layer, head, query)[key])
+    if not links.count():
+        return
     links.first.click()
     assert page.inner_text("#head-says").startswith("Layer {}, head {}: ".format(*parse_citations(item["line"])[0]))
 
@@ -371,17 +373,22 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
     for d_k, one, row in zip(STOPS, kept["stops"], (stop["row"] for stop in item["stops"]), strict=True):
         assert page.locator("#works svg").count() == 5 and page.locator("#works .product path.up[d^=M]").count() == 2
         (head, *words, others), adds = cells(page)
+        assert bool(adds) is (d_k == 64)  # how much likelier the answer gets is said as trained
         assert head[1] == "score" and float(head[2][2:]) == pytest.approx(d_k**0.5, abs=0.00051)
         total, off = by_hand(head[4][2:])
         parts = [by_hand(line[3]) for line in (*words, others)]
         assert total == pytest.approx(sum(part for part, _ in parts), abs=off + sum(more for _, more in parts[:3]))
-        for j, more, (_, score, divided, exp, share) in zip(kept["words"], adds[:2], words, strict=True):
+        for j, more, (_, score, divided, exp, share) in zip(
+            kept["words"], adds[:2] or (None, None), words, strict=True
+        ):
             assert float(score) == pytest.approx(one["scores"][j], abs=0.0051)
             assert float(divided) == pytest.approx(float(score) / float(head[2][2:]), abs=0.00051)
             e, off = by_hand(exp)
             assert e == pytest.approx(np.exp(float(divided)), abs=1.01 * off)  # who checks it by hand finds the same
             assert int(re.search(r"\d+", share)[0]) == pytest.approx(100 * e / total, abs=1.6)
             assert int(re.search(r"\d+", share)[0]) == pytest.approx(100 * row[j], abs=1.1)
+            if d_k != 64:
+                continue
             times = np.exp(row[j] * one["lifts"][j])
             assert float(more.split()[-1]) == pytest.approx(
                 times, rel=0.01 * abs(one["lifts"][j]), abs=0.051 if times < 9.95 else 0.51
@@ -410,7 +417,7 @@ def test_what_is_picked_comes_back_and_what_is_shown_meanwhile_is_said(url, new_
     for scene in (KNOB, BREAK):  # what scene 1 has promised of this head is there
         turn(page, scene)
         assert same(row(page), weights(STORED["mary"], 24, 1, LAST)) and "l=24&h=1&q=13" in page.url
-        assert label.text_content() == "Layer 24, head 1 is stored. Yours: scene 1"
+        assert label.text_content() == "Layer 24, head 1 (your pick waits in scene 1)"
         page.locator("#stage .word").nth(3).dispatch_event("click")
         assert "q=13" in page.url
     page.get_by_role("button", name="no mask").click()
@@ -520,7 +527,7 @@ def test_the_squares_show_what_each_removal_costs(url, new_page):
     assert words_of(page.locator("#head-says")).endswith(
         f"Without it the model is {pct(left[14])} sure of Mary, with it 92 %."
     )
-    page.get_by_role("button", name="What removals cost").click()
+    page.get_by_role("button", name="What is taken").click()
     assert page.locator("#heads .cost, #heads .gain").count() == 0
     assert "takes from other words" in page.inner_text("#grid-says")  # *John* was pressed: no word is chosen
 

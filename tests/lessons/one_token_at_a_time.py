@@ -317,12 +317,12 @@ LEARNERS = {
             ),
         ),
         "mask repeated": (
-            "mask_reshaped",
+            "mask_changed",
             grouped(mask=lambda mask, n_q, n_k: mask if mask is None else np.repeat(mask, 2, -3)),
             "Right without a mask",
         ),
         "rows of the mask repeated": (
-            "mask_reshaped",
+            "mask_changed",
             grouped(mask=lambda mask, n_q, n_k: mask if mask is None else np.repeat(mask, 2, 0)),
         ),
         "if mask": (

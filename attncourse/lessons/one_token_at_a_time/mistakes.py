@@ -266,7 +266,7 @@ MISTAKES = (
             for share in (0, 0.5)
             for other in ({}, decoding.FROM_P, decoding.FROM_THE_REST)
         ),
-        mask_reshaped=({"allowed": lambda s: np.repeat(s.mask, 2, axis=-3)},),
+        mask_changed=({"allowed": lambda s: np.repeat(s.mask, 2, axis=-3)},),
         p_in_row_0=({"kept": lambda s: s.p}, {"kept": lambda s: s.q}),
         draft_read_one_row_late=decoding.ONE_ROW_LATE,
         whole_pass_kept=({"agreed": lambda s: len(s.draft)}, {"new": lambda s: s.chosen}),
