@@ -253,7 +253,7 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
 #
 # `my_step(query, key, value, past, grouped)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those of $n$
 # new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. `grouped(query, keys, values, mask)` is
-# attention for $h$ heads of queries and $g$ of keys: call it with all keys, all values and a causal mask. Return `(output, (keys,
+# attention for $h$ heads of queries and $g$ of keys ($g = h$ until section 7): call it with all keys, all values and a causal mask. Return `(output, (keys,
 # values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
 
 
@@ -479,7 +479,7 @@ plot.table(names, lines)
 predict.heavier_caches(guess_heavier)
 
 # %% [markdown]
-# Two pages each, and the texts weigh more than the model. To save some, keep fewer tokens (sections 5 and 6), or share keys, as
+# Two pages each, and the texts weigh more than the model. To save some, keep fewer tokens (section 6), or share keys, as
 # [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do (section 7).
 #
 # ## 5 · What tells the verb its number?
@@ -498,7 +498,7 @@ plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
 # One head of layer 2 has found the subject. Is that what makes the verb right? A mask forbids the last word to look at the subject, or at
 # the other noun, in layer 2. *Agreement* is the share of beginnings in which the right number gets more probability.
 #
-# **Predict.** Without the subject, does it fall to 0, to one half, or stay at 1?
+# **Predict.** Without the subject, where does it land between 0 and 1? A coin gets one half.
 
 # %% jupyter={"source_hidden": true}
 lines = []
@@ -956,6 +956,14 @@ try:
     print(patients.name_bug(4, None, my_probe))  # a name in place of None
 except ImportError:
     print("torch is not installed. Fix: pip install torch")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Patient 4 is off with two texts at once, and never with one: each text gets the past of the first. Its probe returns 0 where one text alone
+# is off, and else how far two are. Its name is `past_of_first_sequence`; `patients.DECODERS` lists all.
+#
+# </details>
 
 # %% [markdown] tags=["remember"]
 # **Remember.** A model writes one token at a time, and each depends on all before it. Behind a causal mask keys and values

@@ -2,7 +2,7 @@
 # # [[todays_head]] · Today's head
 #
 # **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
-# *45 minutes, and 42 for exercises.*
+# *40 minutes, and 42 for exercises.*
 #
 # Weights and twelve tokens are drawn at random, the same for all. How far off is the layer of notebook [[one_token_at_a_time]]
 # from the attention modules of the `transformers` library?
@@ -455,10 +455,14 @@ for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
 title = "An attention layer of 2024 and 2025:\nthick frames are new since 2017"
 _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
+# <details><summary>Answer</summary>
+#
 # Only the sink can. A first token has one key, which takes all the weight, whatever becomes of its score. GPT-OSS's
 # [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, for a key that is not there and has no value: it takes weight
 # from every token, from the first, too.
+#
+# </details>
 #
 # The others tame large scores. **Guess.** Of 12 random keys one grows ten times as long. Which share of the weight does it take?
 
@@ -693,7 +697,7 @@ for name, mistake in MISTAKES.items():
 predict.cheapest(guess_cheapest)
 
 # %% [markdown]
-# The wrong base costs least, 0.10. Is it harmless, then?
+# Is a wrong base harmless, then?
 
 # %%
 for n in (64, 512):
@@ -738,7 +742,7 @@ print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# **b**: it is found at a gap of 6,000 and lost at 8,000. That ends at position 8,079, *inside* training, and we do not know why. Code
+# **b**: on these four texts it is found at a gap of 6,000 and lost at 8,000. That ends at position 8,079, *inside* training, and we do not know why. Code
 # behind prose is read as well up to 12,000: the model stops finding long before it stops writing well.
 #
 # </details>
@@ -858,7 +862,7 @@ print(f"loss on the copy: as trained {lost:.1f}, {told} {loss:.1f}")
 #
 # Every layer fills a cache. Must each layer see the whole text?
 #
-# **Predict.** Of Gemma 3's 26 layers, how many do?
+# **Predict.** Of the 26 layers of Gemma 3 1B, how many do?
 #
 # - **a** 26
 # - **b** 13, as in Gemma 2
@@ -883,7 +887,7 @@ predict.whole_text(guess_whole_text)
 # So the layers of one model differ ([source](../REFERENCES.md#heads-of-models)):
 #
 # - **SmolLM3** leaves out your `rope` in every fourth layer.
-# - **Gemma 3** looks at the whole text only in its empty squares. The other caches stop growing.
+# - **Gemma 3** looks at the whole text in few layers. The caches of the others stop growing.
 # - **Gemma 3n** reads keys and values of an earlier layer in its last 15.
 # - **Qwen3-Next** keeps a **state** that never grows in three layers of four: **linear attention**, which you write in [[fixed_state]].
 #
