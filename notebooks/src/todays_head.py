@@ -455,7 +455,7 @@ for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
 title = "An attention layer of 2024 and 2025:\nthick frames are new since 2017"
 _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # <details><summary>Answer</summary>
 #
 # Only the sink can. A first token has one key, which takes all the weight, whatever becomes of its score. GPT-OSS's
