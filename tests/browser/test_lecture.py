@@ -114,7 +114,8 @@ def test_words_are_large_where_there_is_room_a_break_ends_at_a_time_and_a_key_is
     page = new_page()
     opened(page, built("half-day"))
     size = "said => +getComputedStyle(said).fontSize.slice(0, -2)"
-    found = [page.locator("section", has=page.locator("footer", has_text=n)) for n in ("What softmax makes", "a test notice")]
+    titles = ("What softmax makes", "a test notice")
+    found = [page.locator("section", has=page.locator("footer", has_text=title)) for title in titles]
     empty, full = (section.locator(".says, .question") for section in found)
     assert empty.first.evaluate(size) > 35 > full.first.evaluate(size)
     rest = page.locator("section:has(.back)").first
