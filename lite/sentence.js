@@ -318,23 +318,25 @@
     ring.setAttribute("height", high + 1);
   }
 
+  const priced = () => costs && Boolean(item.without) && open();
+
   function colour() {
     const key = looked(), visible = open() && got() && !fixed();
-    const priced = costs && Boolean(item.without) && open(), lost = priced && many(LAYERS * HEADS).map((i) => cost(Math.floor(i / HEADS), i % HEADS));
-    const dear = priced && Math.max(...lost.map(Math.abs));
+    const lost = priced() && many(LAYERS * HEADS).map((i) => cost(Math.floor(i / HEADS), i % HEADS));
+    const dear = priced() && Math.max(...lost.map(Math.abs));
     for (let layer = 0; layer < LAYERS; layer++)
       for (let head = 0; head < HEADS; head++) {
-        const paid = priced && lost[layer * HEADS + head], x = priced ? Math.abs(paid) / dear : visible ? brightness(layer, head) : 0, heat = cells[layer * HEADS + head][1];
-        heat.setAttribute("opacity", (x ** (!priced && key === null ? 2 : 0.8)).toFixed(2));
-        heat.setAttribute("class", priced ? `heat ${paid < 0 ? "gain" : "cost"}` : "heat");
+        const paid = priced() && lost[layer * HEADS + head], x = priced() ? Math.abs(paid) / dear : visible ? brightness(layer, head) : 0, heat = cells[layer * HEADS + head][1];
+        heat.setAttribute("opacity", (x ** (!priced() && key === null ? 2 : 0.8)).toFixed(2));
+        heat.setAttribute("class", priced() ? `heat ${paid < 0 ? "gain" : "cost"}` : "heat");
       }
     const [layer, head] = shownHead();
     const [x, y] = spot(layer, head);
     ring.setAttribute("x", x - 1.5);
     ring.setAttribute("y", y - 1.5);
     const what = key === null ? `other words (without the first, ${shown(item.words[0])}, where most heads rest)` : `<b class="k">${named(key)}</b>`;
-    $("costs").textContent = priced ? "What is taken" : "What removals cost";
-    if (priced) $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, each removed alone: filled, the model is less sure of <b class="n">${wordOf(item.next[0][0])}</b>; hollow, surer`;
+    $("costs").textContent = priced() ? "What is taken" : "What removals cost";
+    if (priced()) $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, each removed alone: filled, the model is less sure of <b class="n">${wordOf(item.next[0][0])}</b>; hollow, surer`;
     else $("grid-says").innerHTML = `All ${LAYERS * HEADS} heads, ${HEADS} a layer: how much <b class="q">${shown(item.words[state.query])}</b> takes from ${what}`;
   }
 
@@ -444,6 +446,7 @@
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
     place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
+    if (priced()) place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${pct(item.next[0][1])} sure with it, ${pct(item.next[0][1] - cost(layer, head))} without it`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
     $("slider-says").innerHTML = effect(seen);
@@ -652,7 +655,7 @@
   }
 
   function question() {
-    document.querySelector(".lead").textContent = `${item.lead ?? item.ask} Guess first, then see which words it looked at.`;
+    document.querySelector(".lead").textContent = `${item.lead ?? item.ask} Guess first, then see which words the model looked at.`;
     $("guess").replaceChildren(
       ...item.guess.map((guess) => {
         const button = Object.assign(document.createElement("button"), { textContent: guess });
@@ -767,7 +770,7 @@
   function readLine() {
     // what is said beside the field once a sentence is read: the answer may be out of sight
     const next = said().next?.[0];
-    return item.own && next ? `Read. It says ${drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Press one of its next words and it goes on; scene 1 has its heads." : ""}` : hint;
+    return item.own && next ? `Read. It says ${SIGNS[next[0].trim()] ?? drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Press one of its next words and it goes on; scene 1 has its heads." : ""}` : hint;
   }
 
   function typing() {

@@ -78,7 +78,7 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     line, without = STORED["mary"]["line"], smollm.recorded("name_arrives")["blank"]["without"]
     assert f"{without['24.1']:.2f}" == f"{left(STORED['mary'], 24, 1):.2f}"
     costs = min((left(STORED["mary"], i + 1, j + 1), i + 1, j + 1) for i, j in np.ndindex(30, 9))
-    assert costs[1:] == (2, 6) and "layer 2, head 6, leaves {without 2.6}" in line and costs[0] > 0.5
+    assert costs[1:] == (2, 6) and "it is {without 2.6} sure, without layer 2, head 6" in line and costs[0] > 0.5
     for layer, head in ((24, 1), tuple(measures.AGAINST)):  # one brings the name, one works against it
         assert left(STORED["mary"], layer, head) == pytest.approx(without[f"{layer}.{head}"], abs=0.005)
     for id, name in (("mary", " Mary"), ("john", " John")):  # too sharp, right, too pale, of the whole model
