@@ -37,7 +37,8 @@ SENTENCES = [
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "Remove any one head, and it still says *Mary*: at worst it is {without 2.6} sure, without layer 2, head 6.",
+        "line": "Remove any one head, and it still says *Mary*: at worst it is {without 2.6} sure, without layer 2, "
+        "head 6.",
         "lead": "This sentence stops before its last word.",
         "finds": "Let Mary give the drink (scene 1), and it takes most from *John*: from who gets, not who gives.",
         "start": [24, 1, 1],
@@ -57,8 +58,8 @@ SENTENCES = [
         "id": "box",
         "name": "A cup and a box",
         "text": "The cup did not fit in the box. The box was too",
-        "line": "A riddle, and the right word comes first, barely: with *cup* for the last *box* it says %twin%. This head takes "
-        "from that word, {23.4.12.10}; without this head *small* falls to {without 23.4}.",
+        "line": "A riddle, and the right word comes first, barely: with *cup* for the last *box* it says %twin%. This "
+        "head takes from that word, {23.4.12.10}; without this head *small* falls to {without 23.4}.",
         "start": [23, 4, 10],
         "ask": "What was wrong with the box?",
         "guess": ["small", "large"],
