@@ -955,7 +955,7 @@ try:
         print(f"chunks of {size}: patients 4 and 5 are off by", *off)
     print(patients.name_bug(4, None, my_probe))  # a name in place of None
 except ImportError:
-    print("torch is not installed. Fix: pip install torch")
+    print("This cell needs torch. Fix: pip install torch")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
