@@ -58,7 +58,7 @@ function zoom(body, picture) {
 
 // An x in a picture is 13 pixels high, of 768 of the slide, or as high as all words of its kind have room for. A plate
 // grows with its words.
-const LETTERS = 13, INSET = 12; // and so far from the edge of the screen
+const LETTERS = 13;
 const AIR = 0.12, CAPITAL = 0.74, BELOW = 0.18, MIDDLE = 0.36; // beside, above and below a line: shares of its size
 const ratios = {};
 const canvas = document.createElement("canvas").getContext("2d");
@@ -131,9 +131,9 @@ function meet(one, other) {
 // A box as it meets what may come to stand at its height.
 const flat = (box) => box.map(([x], k) => [x, +(k > 1)]);
 
-function within(box, frame, inset = 0) {
+function within(box, frame) {
   const { left, right, top, bottom } = frame.getBoundingClientRect();
-  return box.every(([x, y]) => x > left + inset - 1 && x < right - inset + 1 && y > top - 1 && y < bottom + 1);
+  return box.every(([x, y]) => x > left - 1 && x < right + 1 && y > top - 1 && y < bottom + 1);
 }
 
 function enlarge(section) {
@@ -157,12 +157,11 @@ function enlarge(section) {
       const alike = others.filter(({ moves, kind }) => word.moves && moves && kind === word.kind);
       word.beside = alike.filter((other) => could(other, flat));
       word.bound = within(here, word.frame);
-      word.inset = within(here, word.frame, INSET) ? INSET : 0;
     }
     const free = (word) => {
       const box = corners(word, word.larger);
       if (word.wide * word.larger + 2 * AIR * word.size > word.cell) return false;
-      if (word.bound && !within(box, word.frame, word.inset)) return false;
+      if (word.bound && !within(box, word.frame)) return false;
       if (word.beside.some((other) => meet(flat(box), flat(corners(other, other.larger))))) return false;
       return !word.near.some((other) => meet(box, corners(other, other.larger)));
     };

@@ -953,7 +953,9 @@ try:
     for size in (1, 3):
         off = [f"{my_probe(patients.patient(one), size):.2f}" for one in (4, 5)]
         print(f"chunks of {size}: patients 4 and 5 are off by", *off)
-    print(patients.name_bug(4, None, my_probe))  # a name in place of None
+    name = None  # of the bug, in quotes
+    if name:
+        print(patients.name_bug(4, name, my_probe))
 except ImportError:
     print("This cell needs torch. Fix: pip install torch")
 

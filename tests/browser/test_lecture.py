@@ -122,7 +122,7 @@ def test_words_are_large_where_there_is_room_a_break_ends_at_a_time_and_a_key_is
     assert rest.locator(".back").text_content() == ""
     page.evaluate("at => Reveal.slide(at)", rest.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
     assert re.fullmatch(r"Back at \d\d:\d\d", rest.locator(".back").inner_text())
-    assert page.locator("section").nth(1).locator(".notes .key").text_content() == "→ the answer, for nobody"
+    assert page.locator("section").nth(1).locator(".notes .key").first.text_content() == "→ the answer, for nobody"
 
 
 def at_view(page, built, number, fragment=""):
