@@ -424,7 +424,7 @@
     if (!state.query) return `${who}: ${looks} has only itself to look at.`;
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
-    if (costs && item.without) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
+    if (priced()) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
     const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3 && cost(state.layer, state.head) >= 0.01;
     return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }

@@ -130,9 +130,9 @@ def test_the_poke_is_that_of_the_readers_function():
 def test_a_cache_a_window_and_a_rotation_show_what_the_readers_function_does():
     """Each picture is drawn by the function that was handed in, so one that is not right shows other numbers."""
     steps = cells(check.decode_step(three_right("decode_step")[0]).picture)
-    assert [row[2:] for row in steps[1:]] == [[str(kept), "0.000"] for kept in (1, 2, 3, 4)]
+    assert [row[1:] for row in steps[1:]] == [[str(kept), "0.000"] for kept in (1, 2, 3, 4)]
     forgets = cells(one_token_at_a_time.payoffs.one_by_one(lambda q, k, v, past, grouped: (grouped(q, k, v), (k, v))))
-    assert [row[2] for row in forgets[1:]] == ["1"] * 4 and forgets[4][3] != "0.000"
+    assert [row[1] for row in forgets[1:]] == ["1"] * 4 and forgets[4][2] != "0.000"
     chances = cells(check.draft_chances(three_right("draft_chances")[0]).picture)
     assert chances[3][1:] == chances[4][1:] != chances[1][1:]
     scores = cells(check.rope(three_right("rope")[0]).picture)[1:]

@@ -101,7 +101,7 @@ def keys(body):
     shown = [[what for what, sign in each.items() if sign in body] for each in (first, second)]
     told = ", then ".join(f"<kbd>→</kbd> {' and '.join(what)}" for what in (shown[0][:1], shown[1]) if what)
     if "data-attnlib" in body:
-        told += ", and " * bool(told) + "<kbd>PageDown</kbd> away from a slider"
+        told += ", and " * bool(told) + "<kbd>PageDown</kbd> out of the view"
     return f'<p class="key">{told}</p>' if told else ""
 
 

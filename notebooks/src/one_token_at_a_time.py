@@ -169,8 +169,8 @@ live.writing(next_word, writer.WORDS, d_k=8, seed=8)
 # %% [markdown]
 # <details><summary>And without positions?</summary>
 #
-# Trained without (NoPE, *no positional encoding*), the model writes nearly as well. The causal mask tells order: each position sees
-# a set of words of its own. A second layer can tell, because its keys carry what the first made of *their* pasts (*Appendix*).
+# Trained without (NoPE, *no positional encoding*), the model writes nearly as well. The causal mask tells order
+# to a second layer: its keys carry what the first made of *their* pasts (*Appendix*).
 #
 # </details>
 
@@ -403,8 +403,7 @@ predict.hidden_bugs(guess_hidden)
 # a sum over keys, each with its own value, so their order does not matter. In a chunk the mask counts keys from the oldest,
 # and hides the wrong ones.
 #
-# It is tempting to test as in the third column, *6, then 1*. New keys in front stay hidden there, because the cache is empty when the only
-# chunk comes. So test with a *second* chunk longer than 1.
+# *6, then 1* misses new keys in front: the cache is empty when its only chunk comes. So test with a *second* chunk longer than 1.
 #
 # Two more bugs sit outside the model: a second beginning goes into the cache of the first, or two texts share one cache.
 
@@ -511,8 +510,8 @@ plot.table(names, lines)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Each training is another case: without the subject they lose 0.19 to 0.62, and without the other noun nothing. So the subject tells the
-# number, though in seed 0, the model here, not the subject alone.
+# Without the subject the five lose 0.19 to 0.62, without the other noun nothing. So the subject tells the number, though in seed 0, the
+# model here, not the subject alone.
 #
 # </details>
 
@@ -522,8 +521,7 @@ plot.table(names, lines)
 # Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3 the head looks at a *singular* subject
 # and elsewhere if the subject is plural.
 #
-# In seed 0, the model here, agreement is 0.81 without the subject. Without the word *that*, too, it is 0.40: in layer 1 this word has
-# kept the subject's number (*Appendix*).
+# In seed 0, without the word *that*, too, agreement is 0.40: in layer 1 this word has kept the subject's number (*Appendix*).
 #
 # </details>
 
@@ -575,9 +573,8 @@ predict.window_width(guess_width)
 #
 # </details>
 #
-# One key too few, and the verb is lost. One too many costs nothing here, so who notices? In [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) the mask
-# for prompts let one key more through than the window has. ([transformers](https://github.com/huggingface/transformers/issues/39408)
-# was off by one, too.)
+# One key too few, and the verb is lost. One too many costs nothing here, so who notices? Windows of
+# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) and [transformers](https://github.com/huggingface/transformers/issues/39408) were off by one.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** A window of 6 leaves 0.67 of whole sentences right in the worst of five trainings. Keep one
@@ -775,9 +772,6 @@ verdict
 # %%
 mine.keep(my_grouped)
 
-# %% [markdown]
-# The writer's two heads, in your order:
-
 # %% tags=["nbval-ignore-output"]
 if verdict:
     two = np.arange(2.0)[:, None, None]  # (2, 1, 1): heads 0 and 1 of one token
@@ -932,7 +926,7 @@ for told, drawn in ways.items():
 # %% [markdown]
 # ## Try it
 #
-# Two decoders in torch, patients 4 and 5, still wait, judged as those of notebook [[bug_clinic]]. This probe feeds one text in
+# Two decoders in torch still wait, patients 4 and 5, as in notebook [[bug_clinic]]. This probe feeds one text in
 # chunks, and one of the two looks healthy. What must it feed to find that one's bug?
 
 
@@ -962,8 +956,8 @@ except ImportError:
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Patient 4 is off with two texts at once, and never with one: each text gets the past of the first. Its probe returns 0 where one text alone
-# is off, and else how far two are. Its name is `past_of_first_sequence`; `patients.DECODERS` lists all.
+# Two texts at once: each gets the past of the first, `past_of_first_sequence`. The probe returns 0 where one text alone is off, else how
+# far two are.
 #
 # </details>
 
@@ -996,7 +990,7 @@ for seed, found in enumerate(writer.recorded()):
 plot.table(["seed", "head", "singular", "plural"], lines)
 
 # %% [markdown]
-# Seed 0 with keys forbidden: what head 3 of layer 2 looks at then, and how often the verb agrees.
+# Seed 0, head 3 of layer 2, with keys forbidden:
 
 # %% tags=["nbval-ignore-output"]
 SUBJECT, THAT = writer.SUBJECT, writer.THAT  # positions 2 and 3
@@ -1094,7 +1088,7 @@ for n in (64, 256, 1024):
     print(f"n = {n:4}: everything anew takes {ratio:5.1f} times as long")
 
 # %% [markdown]
-# Section 6: a window of 6 with the first key against one of 8, right sentences in five trainings.
+# Section 6, right sentences in five trainings:
 
 # %%
 for name in ("window 6 and the first", "window 8"):

@@ -185,7 +185,7 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
-# these four models, and `al.rope` does so, too. Each way works only with weights trained with it
+# these four models, and `al.rope` does so, too. Each way works with weights that were trained with it
 # ([one](https://github.com/rasbt/LLMs-from-scratch/issues/838) and [another](https://github.com/NeuraLegion/shainet/pull/111) found out). Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart.
 

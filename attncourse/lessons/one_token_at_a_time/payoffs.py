@@ -10,20 +10,21 @@ from ...engine.describe import Payoff
 from ...engine.pictures import bar, beside, heatmap, table
 from ...writer.grammar import REACH
 
-CATS = ("sleep", "sleeps", "near")
+WORDS_DRAFTED = ("sleep", "sleeps", "near")
 MODEL, DRAFT = np.array([0.7, 0.1, 0.2]), np.array([0.4, 0.4, 0.2])
 
 
 def one_by_one(decode_step):
-    """Feed the sentence word by word: keys made and kept, and how far each output is from that of the whole text."""
+    """Feed the sentence word by word: keys kept, and how far each output is from that of the whole text."""
     query, key, value = (x[None] for x in SENTENCE.project())
     whole, past = scaled_dot_product_attention(query, key, value, causal_mask(4)), (key[:, :0], value[:, :0])
-    rows = [["", "keys computed", "keys kept", "off from the whole text"]]
+    rows = [["", "keys kept", "off from the whole text"]]
     for i, word in enumerate(WORDS):
         one = slice(i, i + 1)
         output, past = decode_step(query[:, one], key[:, one], value[:, one], past, scaled_dot_product_attention)
         off = np.abs(output - whole[:, one]).max()
-        rows.append([word, "1", bar(i + 1, 4, str(np.asarray(past[0]).shape[-2])), f"{off:.3f}"])
+        kept = np.asarray(past[0]).shape[-2]
+        rows.append([word, bar(kept, 4, str(kept)), f"{off:.3f}"])
     return table(rows)
 
 
@@ -56,7 +57,7 @@ def shares(draft_chances):
     kept, other = draft_chances(MODEL, DRAFT)
     written = DRAFT * kept + (1 - DRAFT @ kept) * other
     named = {"drafted": DRAFT, "kept": DRAFT * kept, "written": written, "the model's": MODEL}
-    return table([["after “the cats”", *CATS], *([name, *map(bar, x)] for name, x in named.items())], marked=3)
+    return table([["made-up shares", *WORDS_DRAFTED], *([name, *map(bar, x)] for name, x in named.items())], marked=3)
 
 
 PAYOFFS = {
@@ -67,7 +68,7 @@ PAYOFFS = {
         "Next: how bugs hide from one word at a time.",
     ),
     "window_mask": Payoff(
-        "However long the text, a token sees three keys: the cache may forget the rest.",
+        "However long the text, a token sees three keys at most: the cache may forget the rest.",
         windows,
         "Next: design what a window cannot know.",
     ),
@@ -75,7 +76,7 @@ PAYOFFS = {
         "What would tell the number lies before the words that two layers reach.", reach, "Next: share keys."
     ),
     "grouped_attention": Payoff(
-        "Neighbours share: heads 0 and 1 meet the keys of head 0. The cache is half as large.",
+        "Neighbours share: heads 0 and 1 meet the keys of head 0. Here the cache is half as large.",
         heads_used,
         "Next: several words in one pass.",
     ),

@@ -63,7 +63,7 @@ PAYOFFS = {
         "Next: this function stands in for the real one in four models.",
     ),
     "look_back": Payoff(
-        "Your head finds both places in texts of any length: nothing in it names a position.",
+        "Your head finds both places among 30 tokens and among 200: nothing in it names a position.",
         two_places,
         "Next: does a head that learns find such a formula?",
     ),
