@@ -27,6 +27,7 @@ PLAIN_CELLS = re.compile(
     r"(?<==\")padding:2px 10px;|;font-variant-numeric:tabular-nums"
 )  # of a table: the page says so
 ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
+FIRST = 400  # letters of text below the question, and a phone still shows the picture behind them
 LONG = 13  # lines of code that stay on one sheet of paper
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
@@ -41,9 +42,10 @@ def write(notebooks, folder):
         # Who reads runs nothing: badges, and the cell that looks for attnlib, would only stand in the way.
         cells = [cell for cell in notebooks[this["name"]].cells if cell.id not in ("badges", "setup")]
         cells = list(join_folds(cards(asked.answer_by_clicks(cells))))
+        led = lead(cells)
         revive(cells)
         contents = [found for cell in cells for found in show(cell)]
-        told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents}
+        told = {"before": before, "this": this, "after": after, "cells": cells, "contents": contents, "led": led}
         (folder / f"{this['name']}.html").write_text(page.render(**told, **around), "utf-8")
 
 
@@ -64,6 +66,22 @@ def entry(name, notebook):
         "about": " ".join(re.sub(r"[$\\*]|\[|\]\(.*?\)", "", text).split()),
         "runs_here": known.browser,
     }
+
+
+def lead(cells):
+    """Let a picture stand on the first screen: one below long texts goes up to the question. Return whether there is one."""
+    begin = next(k for k, cell in enumerate(cells) if cell.source.startswith("# ")) + 1
+    letters = 0
+    for k, cell in enumerate(cells[begin:], begin):
+        if cell.source.startswith("## "):
+            return False
+        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
+            break
+        letters += len(cell.source) * (cell.cell_type == "markdown")
+    if letters > FIRST:
+        cell.metadata.jupyter = {**cell.metadata.get("jupyter", {}), "source_hidden": True}
+        cells.insert(begin, cells.pop(k))
+    return True
 
 
 def cards(cells):
@@ -174,8 +192,8 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself. So many columns that a reader would be lost become a table: its
-    letters are narrower there.
+    There a line that is too long goes on below itself, but of columns, which scroll. So many columns that a reader would
+    be lost become a table: its letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
@@ -186,6 +204,7 @@ def columns_html(lines):
     if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5:
         return printed_table(lines, [(0, 0), *gaps])
     kind = " columns" if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
+    kind += " aligned" * (len(gaps) > 0 and len(re.findall(r"^.*?\S {2,}\S", "\n".join(lines), re.MULTILINE)) > len(lines) / 2)
     shown = []
     for line in lines:
         parts, last = [], 0

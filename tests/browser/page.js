@@ -339,6 +339,14 @@ window.ask = {
   },
   oranges: () => [".attnlib-live g[shape-rendering]:has(> rect > title)", ".attnlib-live rect[fill='#D55E00']"].map((which) =>
     [...new Set([...document.querySelectorAll(which)].map((one) => getComputedStyle(one).fill))]),
+  // Rows of printed columns that take two lines.
+  wrapped: () =>
+    [...document.querySelectorAll(".printed.aligned span")].filter((row) => row.getClientRects().length && row.clientHeight > 1.5 * parseFloat(getComputedStyle(row).lineHeight)).map((row) => row.textContent),
+  // Where the first picture of a page ends or, a tall one, is half seen.
+  first: () => {
+    const { top, height } = document.querySelector(".lead svg, .attnlib-live svg, .attnlib-figure > svg, main img").getBoundingClientRect();
+    return scrollY + top + Math.min(height, 200);
+  },
   // Folds that stand below each other with nothing between them.
   foldsInARow: () => document.querySelectorAll("main .fold + .fold").length,
   // Where the sliders of a view are while the last of its picture is seen.

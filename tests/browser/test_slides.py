@@ -170,6 +170,10 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
         assert before != after
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert problems == [] and stills.count()
+    turns = page.locator("nav.bar a")
+    assert {turns.nth(i).get_attribute("rel") for i in range(turns.count())} <= {"prev", "next"}
+    assert all(len(turns.nth(i).get_attribute("aria-label")) > 12 for i in range(turns.count()))
+    assert page.evaluate("ask.first()") < 900
     assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.borrowed()") == []
     sizes = page.evaluate("ask.sizes()")
     assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
@@ -188,6 +192,7 @@ def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page,
     page.locator(".attnlib-asks button:first-of-type").evaluate_all("all => all.forEach(one => one.click())")
     page.wait_for_timeout(800)
     assert page.evaluate("ask.cut()") == [] and page.evaluate("ask.foldsInARow()") == 0
+    assert width > 700 or page.evaluate("ask.wrapped()") == []
     if slug == "one_token_at_a_time":  # a picture that is too large for its page loses the last controls
         assert page.locator("[data-attnlib] input[type=range]").count() == 3
 
