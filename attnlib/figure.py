@@ -316,6 +316,8 @@ class DescribedFigure(Figure):
                 text.set_color(WORDS[colour])
             if box is not None and colors.to_hex(box.get_facecolor()) == WHITE:
                 box.set_facecolor(PAPER)
+            elif box is not None and box.get_facecolor()[3] == 1:  # in both themes
+                text.set_color(colours.text_on(colors.to_hex(box.get_facecolor())))
             if text.get_fontfamily() == family:
                 text.set_fontfamily(FAMILY)
             if text.get_fontsize() == size:

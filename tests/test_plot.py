@@ -76,6 +76,14 @@ def lightness(colour):
     return 116 * colours.luminance(colour) ** (1 / 3) - 16
 
 
+@pytest.mark.parametrize("face", [colours.QUERY, colours.KEY, colours.VALUE])
+def test_words_in_a_filled_box_have_contrast_in_both_themes(face):
+    _, ax = plot.subplots()
+    ax.text(0.5, 0.5, "K1", color="black", bbox={"facecolor": face})
+    (ink,) = re.findall(r'fill:([^"]*)"[^>]*>K1<', ax.figure._repr_svg_())
+    assert ink.startswith("#") and colours.contrast(ink, face) >= 4.5
+
+
 @THEMES
 @pytest.mark.parametrize("tint", ROLES)
 def test_numbers_on_the_cells_of_a_map_have_contrast(tint, dark):

@@ -69,19 +69,15 @@ def entry(name, notebook):
 
 
 def lead(cells):
-    """Let a picture stand on the first screen: one below long texts goes up to the question. Return whether there is one."""
+    """Let a picture stand on the first screen: one below long texts goes up to the question. Return whether one does."""
     begin = next(k for k, cell in enumerate(cells) if cell.source.startswith("# ")) + 1
-    letters = 0
-    for k, cell in enumerate(cells[begin:], begin):
-        if cell.source.startswith("## "):
-            return False
-        if any("image/png" in output.get("data", {}) for output in cell.get("outputs", [])):
-            break
-        letters += len(cell.source) * (cell.cell_type == "markdown")
-    if letters > FIRST:
+    end = next((k for k, cell in enumerate(cells) if cell.source.startswith("## ")), len(cells))
+    shown = [k for k in range(begin, end) if "image/png" in str(cells[k].get("outputs"))]
+    if shown and sum(len(cell.source) for cell in cells[begin : shown[0]] if cell.cell_type == "markdown") > FIRST:
+        cell = cells.pop(shown[0])
         cell.metadata.jupyter = {**cell.metadata.get("jupyter", {}), "source_hidden": True}
-        cells.insert(begin, cells.pop(k))
-    return True
+        cells.insert(begin, cell)
+    return bool(shown)
 
 
 def cards(cells):
@@ -192,8 +188,8 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself, but of columns, which scroll. So many columns that a reader would
-    be lost become a table: its letters are narrower there.
+    There a line that is too long goes on below itself; columns scroll. So many columns that a reader would be lost become
+    a table: its letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
@@ -203,8 +199,9 @@ def columns_html(lines):
         return columns_html(lines[:-1]) + columns_html(lines[-1:])  # a line that is no row of what stands above it
     if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5:
         return printed_table(lines, [(0, 0), *gaps])
-    kind = " columns" if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
-    kind += " aligned" * (len(gaps) > 0 and len(re.findall(r"^.*?\S {2,}\S", "\n".join(lines), re.MULTILINE)) > len(lines) / 2)
+    words = "\n".join(lines)
+    kind = " columns" if re.search(r"\S {2,}\S|^ ", words, re.MULTILINE) else ""
+    kind += " aligned" * (bool(gaps) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
     shown = []
     for line in lines:
         parts, last = [], 0

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,12 @@ class _Picture:
         return INKS[ink], hollow
 
     def _names(self):
-        """Return {family: (distance, box of its name, the point it is near)}, clear of rings and other names."""
+        """Return {family: (distance, box of its name, the point it is near)}, clear of rings, names, most lines."""
         taken, found = np.array([(x - 13, y - 13, x + 13, y + 13) for x, y in self.at]), {}
+        lines = np.empty((0, 2))
+        for one in self.families:
+            own = sorted(at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == one)
+            lines = np.vstack([lines, *(np.linspace(*pair, 24) for pair in pairwise(own))])
         for family in sorted(self.families, key=svg.width, reverse=True):
             wide = svg.width(family)
             own = np.array([at for at, way in zip(self.at, self.ways, strict=True) if way["family"] == family])
@@ -154,9 +159,10 @@ class _Picture:
             beside = np.maximum(np.maximum(free[..., 0] - own[:, 0], own[:, 0] - free[..., 2]), 0)
             far = np.hypot(beside, free[..., 1] + 8 - own[:, 1])  # (places, points)
             if far.size:
-                place, point = np.unravel_index(far.argmin(), far.shape)
+                crossed = ((lines > free[..., :2] - 2) & (lines < free[..., 2:] + 2)).all(-1).sum(-1)
+                place, point = np.unravel_index((far + 6 * crossed[:, None]).argmin(), far.shape)
                 found[family] = far[place, point], free[place, 0].tolist(), own[point]
-                taken = np.vstack([taken, free[place]])
+                taken = np.vstack([taken, free[place] + (-4, -6, 4, 6)])
         return found
 
     def _polyline(self, which, how):

@@ -26,7 +26,7 @@ from attnlib.colours import INK, KEY, LINE, NEXT, VALUE
 from attnlib.torch_layers import MultiHeadAttention
 
 reference = real_model.stored("minilm_reference")
-figure, ax = plot.subplots(figsize=(6.2, 3.4))
+figure, ax = plot.subplots(figsize=(3.55, 3.4))
 they = reference["they"]
 title = "L4H2: weights of “they”"
 _ = plot.bar_chart(they["weights"], title=title, ax=ax, keys=they["tokens"])

@@ -30,18 +30,18 @@ STEPS |= {"softmax": "3 7 14\n22 25 33", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
-figure, ax = plot.subplots(figsize=(6.4, 2.9))
-_ = ax.set(xlim=(-0.5, 5.5), ylim=(-0.7, 1.4)), ax.axis("off")
+figure, ax = plot.subplots(figsize=(3.55, 3.7))
+_ = ax.set(xlim=(-0.5, 3.5), ylim=(-0.7, 2.4)), ax.axis("off")
 _ = ax.set_title("One layer of attention, and where the cases sit")
 box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": "gray"}
 for i, (step, pinned) in enumerate(STEPS.items()):
-    column, row = i % 6, 1 - i // 6
+    column, row = i % 4, 2 - i // 4
     told = step.replace("W_K ", "W_K\n").replace("d s", "d\ns")
     _ = ax.text(column, row, told, ha="center", va="center", bbox=box)
     _ = ax.text(column, row - 0.3, pinned, ha="center", va="top", color="#D55E00")
-    if column < 5:
+    if column < 3:
         _ = ax.annotate("→", (column + 0.5, row), ha="center", va="center")
-_ = ax.text(5, 0, "output", ha="center", va="center")
+_ = ax.text(3, 0, "output", ha="center", va="center")
 
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them

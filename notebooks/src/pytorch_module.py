@@ -334,32 +334,32 @@ memory = lookup.draw(1, torch.Generator().manual_seed(5))
 letters = [lookup.LETTERS[i] for i in memory.letters[0]]
 words = [f"{a} {n}" for a, n in zip(letters, memory.numbers[0])]
 words += [f"{lookup.LETTERS[memory.asked[0]]} ?"]
-fits, role = memory.slot.item(), {"query": 0.65, "key": 0.15, "value": -0.35}
+fits, role = memory.slot.item(), {"query": 1, "key": 2, "value": 3}
 used = {(8, "query"), (fits, "key"), (fits, "value")}
 
 # %% jupyter={"source_hidden": true}
-box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "gray"}
+box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "gray"}
 middle = {"ha": "center", "va": "center"}
 
 
 def draw_token(ax, i):  # with its query, key and value; those that are used stand out
-    _ = ax.text(i, 1.15, words[i], bbox=box, **middle)
-    for (name, y), colour in zip(role.items(), (QUERY, KEY, VALUE)):
+    _ = ax.text(0, -i, words[i], bbox=box, **middle)
+    for (name, x), colour in zip(role.items(), (QUERY, KEY, VALUE)):
         stands_out = (i, name) in used
         look = {"weight": "bold" if stands_out else "normal"}
-        _ = ax.text(i, y, name, color=colour if stands_out else LINE, **look, **middle)
+        _ = ax.text(x, -i, name, color=colour if stands_out else LINE, **look, **middle)
 
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Somebody tells you"
-_, ax = plot.subplots(figsize=(7.2, 3.1))
+_, ax = plot.subplots(figsize=(3.55, 3.7))
 for i in range(9):
     draw_token(ax, i)
 arrow = {"arrowstyle": "->", "lw": 1.5}
 asks, gives = arrow | {"color": QUERY}, arrow | {"color": VALUE}
-_ = ax.annotate("", (fits, 0.27), (8, 0.54), arrowprops=asks)
-_ = ax.annotate("", (7.5, -0.8), (fits, -0.47), arrowprops=gives)
-_ = ax.text(8, -0.8, "output", **middle)
-_ = ax.set(xlim=(-0.6, 8.6), ylim=(-1, 1.45))
+_ = ax.annotate("", (1.85, -fits - 0.3), (1.45, -7.8), arrowprops=asks)
+_ = ax.annotate("", (3.8, -7.6), (3.2, -fits - 0.3), arrowprops=gives)
+_ = ax.text(4, -8, "output", **middle)
+_ = ax.set(xlim=(-0.5, 4.5), ylim=(-8.6, 0.6))
 _ = ax.set_title("one memory: nine tokens")
 _ = ax.set_axis_off()
 

@@ -49,17 +49,17 @@ def arrow(ax, start, end, color=LINE, lw=2.0, bend=0.0):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 1.9))
+_, ax = plot.subplots(figsize=(3.55, 2.1))
 for i, text in enumerate(TEXT):
     letter(ax, i, 0, text)
-for i, text in ((13.2, "B"), (14.2, "?")):
-    letter(ax, i, 0, text)
-arrow(ax, (13.2, 0.1), (3, 0.1), plot.SERIES[0], bend=0.2)
-arrow(ax, (4, -0.1), (14.2, -0.1), plot.SERIES[2], bend=0.25)
-_ = ax.text(8.5, 1.2, "find the same letter", ha="center")
-_ = ax.text(8.5, -1.5, "name what came after it", ha="center")
+for i, text in ((3, "B"), (4, "?")):
+    letter(ax, i, -2, text)
+arrow(ax, (3, -2), (3, 0), plot.SERIES[0])
+arrow(ax, (4, 0), (4, -2), plot.SERIES[2])
+_ = ax.text(2.5, -1, "find the\nsame letter", ha="right", va="center")
+_ = ax.text(4.5, -1, "name what\ncame after it", va="center")
 title = "How to answer about a word that you have never read"
-_ = ax.set(xlim=(-0.6, 14.8), ylim=(-1.7, 1.6), title=title)
+_ = ax.set(xlim=(-0.6, 11.6), ylim=(-2.5, 0.5), title=title)
 _ = ax.axis("off")
 
 # %% [markdown]

@@ -11,6 +11,7 @@
 # %% jupyter={"source_hidden": true}
 
 import numpy as np
+from matplotlib.patches import Rectangle
 
 import attnlib as al
 from attncourse import check, dates, mine, predict
@@ -39,8 +40,9 @@ TEXT = "Monday, 25 November 1985"
 
 # %% jupyter={"source_hidden": true}
 def box(ax, x, y, text, colour):
-    style = {"boxstyle": "round", "fc": "white", "ec": colour}
-    _ = ax.text(x, y, text, color="black", ha="center", va="center", bbox=style)
+    place = (x - 0.5, y - 0.3), 1, 0.6
+    _ = ax.add_patch(Rectangle(*place, fc="none", ec=colour))
+    _ = ax.text(x, y, text, ha="center", va="center")
 
 
 def draw_arrows(ax, digits, weights):
@@ -53,15 +55,15 @@ def draw_arrows(ax, digits, weights):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.4, 2.2))
+_, ax = plot.subplots(figsize=(3.55, 2.4))
 digits = [2 * i + 2.5 for i in range(10)]
 draw_arrows(ax, digits, weights[0].max(axis=0))
 for j, letter in enumerate(TEXT):
     box(ax, j, 2, letter, KEY)
 for x, digit in zip(digits, written):
     box(ax, x, 0, digit, QUERY)
-_ = ax.set(xlim=(-0.8, len(TEXT) - 0.2), ylim=(-0.5, 2.5))
-_ = ax.set_title("Each digit but the 9, and the letter at which a head looks most")
+_ = ax.set(xlim=(-0.5, len(TEXT) - 0.5), ylim=(-0.5, 2.5))
+_ = ax.set_title("Each digit but the 9,\nand where a head looks most")
 _ = ax.axis("off")
 
 # %% [markdown]
@@ -230,7 +232,7 @@ verdict
 # pass. This is called **teacher forcing**. The causal mask keeps each digit from the answers to its right.
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 1.5))
+_, ax = plot.subplots(figsize=(3.55, 1.5))
 for i, (given, wanted) in enumerate(zip("<1985-11-2", "1985-11-25")):
     box(ax, i, 0, given, QUERY)
     _ = ax.text(i, 1, wanted, ha="center", va="center")
@@ -238,7 +240,7 @@ for i, (given, wanted) in enumerate(zip("<1985-11-2", "1985-11-25")):
     _ = ax.annotate("", (i, 0.8), (i, 0.25), arrowprops=style)
 for height, name in enumerate(("given", "to be named")):
     _ = ax.text(-0.7, height, name, ha="right", va="center")
-_ = ax.set(xlim=(-2.7, 9.6), ylim=(-0.5, 1.4))
+_ = ax.set(xlim=(-3.4, 9.6), ylim=(-0.5, 1.4))
 _ = ax.set_title("Teacher forcing: every digit of a date in one pass")
 _ = ax.axis("off")
 

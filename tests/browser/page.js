@@ -300,7 +300,7 @@ window.ask = {
 
   // Pictures and code that are wider than their frame; letters of pictures that are smaller than 13 pixels.
   cut: () => {
-    const boxes = document.querySelectorAll(".attnlib-live, .attnlib-figure, .code, .printed:not(.table), main table:not(:has(th:nth-child(8)))");
+    const boxes = document.querySelectorAll(".attnlib-live, .attnlib-figure, .code, .printed:not(table, .aligned), main table:not(:has(th:nth-child(8)))");
     const wide = [...boxes].filter((box) => box.scrollWidth > box.clientWidth + 1);
     const names = [...document.querySelectorAll("main td:first-child:not([data-of])")].filter((cell) => {
       const words = cell.textContent.trim().split(/\s+/).length, line = parseFloat(getComputedStyle(cell).lineHeight);

@@ -179,9 +179,15 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
 
 
-@pytest.mark.parametrize("width", [390, 768])
+NARROW = ["start_here", "by_hand", "scaling", "multi_head", "one_token_at_a_time", "todays_head", "less_to_keep"]
+
+
 @pytest.mark.parametrize(
-    "slug", ["start_here", "by_hand", "scaling", "multi_head", "one_token_at_a_time", "todays_head", "less_to_keep"]
+    ("slug", "width"),
+    [
+        *((slug, 390) for slug in [*NARROW, "bug_clinic", "a_real_model", "two_texts"]),
+        *((slug, 768) for slug in NARROW[::2]),
+    ],
 )
 def test_no_picture_is_wider_than_its_frame_and_letters_have_13_pixels(new_page, tmp_path, slug, width):
     path = find_notebook(slug).built
