@@ -69,7 +69,7 @@ def entry(name, notebook):
 
 
 def lead(cells):
-    """Let a picture stand on the first screen: one below long texts goes up to the question. Return whether one does."""
+    """Let a picture stand on the first screen: one below long texts goes up to the question. Return if one does."""
     begin = next(k for k, cell in enumerate(cells) if cell.source.startswith("# ")) + 1
     end = next((k for k, cell in enumerate(cells) if cell.source.startswith("## ")), len(cells))
     shown = [k for k in range(begin, end) if "image/png" in str(cells[k].get("outputs"))]
@@ -188,8 +188,8 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself; columns scroll. So many columns that a reader would be lost become
-    a table: its letters are narrower there.
+    There a line that is too long goes on below itself; columns scroll. So many columns that a reader would be lost
+    become a table: its letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
