@@ -32,10 +32,11 @@ def shows_something_new():
         seen |= views
 
 
-# Each notebook in JupyterLab, each view in the classic notebook; in Notebook 7, which is made of JupyterLab's parts,
-# the pages that other tests open there anyway.
-CASES = [("lab", n) for n in NUMPY + TORCH] + [("classic", n) for n in shows_something_new()]
-CASES += [("notebook7", find_notebook(n).name) for n in ("scaling", "vectorized", "masks")]
+# Each view in JupyterLab. In Notebook 7, which is made of JupyterLab's parts, and in the classic notebook, as Colab has
+# it, the pages that other tests open there anyway: a slider, numbers to click, options, a question.
+CASES = [("lab", n) for n in [*shows_something_new(), *TORCH]]
+OPENED = [find_notebook(n).name for n in ("scaling", "vectorized", "masks")]
+CASES += [("notebook7", n) for n in OPENED] + [("classic", n) for n in [*OPENED, find_notebook("start_here").name]]
 LIVE = ".attnlib-live"
 
 
