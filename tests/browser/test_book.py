@@ -234,7 +234,7 @@ def test_the_search_finds_softmax(new_page, book):
 # What a reader types, a page that has it, and what its excerpt says: text rather than code, a formula as one types it.
 EXCERPTS = {
     "sqrt d_k": ("scaling", "Attention divides its scores by √d_k."),
-    "kv cache": ("one_token_at_a_time", "This is a KV cache."),
+    "kv cache": ("one_token_at_a_time", "What is kept is called a KV cache."),
     "causal": ("masks", "This mask is causal: each word"),
     "NaN": ("vectorized", "inf divided by a sum that is inf is nan"),
     "nan_to_num": ("casebook", ".nan_to_num() after"),

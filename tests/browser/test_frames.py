@@ -32,7 +32,7 @@ VIEWS = {
         convoy="*AB",
     ),
     "writing": lambda: live.writing(
-        lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
+        lambda tokens: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
     ),
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,

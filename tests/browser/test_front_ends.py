@@ -248,7 +248,7 @@ live.weights_view(lambda d_k: {"a row": maps_at(d_k)["scaled"][0]}, d_k=(1, 64),
 ---
 live.compare(lambda text, times: (list(text), {"wanted": np.eye(4), "yours": np.eye(4)}, "", ""), convoy="*ABC")
 ---
-live.writing(lambda tokens, d_k: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
+live.writing(lambda tokens: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
 ---
 head_map.head_map({"cost": np.full((6, 12), 0.25)}, np.full((6, 12, 4, 4), 0.25), ["the", "cat", "sat", "."])
 ---
