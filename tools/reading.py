@@ -27,7 +27,7 @@ PLAIN_CELLS = re.compile(
     r"(?<==\")padding:2px 10px;|;font-variant-numeric:tabular-nums"
 )  # of a table: the page says so
 ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
-LONG = 13  # lines of code that stay on one sheet of paper
+LONG, BRIEF = 20, 7  # lines that stay on one sheet of paper, and printed ones that stay below their code
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -186,6 +186,7 @@ def columns_html(lines):
     if narrow > PHONE and len(lines) > 2 and len(gaps) >= 5:
         return printed_table(lines, [(0, 0), *gaps])
     kind = " columns" if re.search(r"\S {2,}\S|^ ", "\n".join(lines), re.MULTILINE) else ""
+    kind += " long" * (len(lines) > LONG) + " brief" * (len(lines) < BRIEF)
     shown = []
     for line in lines:
         parts, last = [], 0
@@ -198,7 +199,7 @@ def columns_html(lines):
             whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
         deep = len(line) - len(line.lstrip())
         whole = breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole))  # an arrow stays whole
-        shown.append(f"<span style=--in:{deep}>{whole}</span>" if len(line) > PHONE else f"{whole}\n")
+        shown.append(f"<span style=--in:{deep}>{whole}\n</span>" if len(line) > PHONE else f"{whole}\n")
     return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
 
 
