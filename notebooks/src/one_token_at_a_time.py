@@ -29,7 +29,7 @@ def box(ax, x, y, colour, full=True):
 # %% jupyter={"source_hidden": true}
 def draw_passes(title, kept):
     _, ax = plot.subplots(figsize=(5.2, 2.7))
-    for x, (ha, (name, colour)) in zip((0.44, 0.72, 1.0), TAGS.items()):
+    for x, (ha, (name, colour)) in zip((0.3, 0.72, 1.14), TAGS.items()):
         _ = ax.text(x, 0.5, name, ha=ha, color=colour)
     for step, word in enumerate(("<s>", "the", "cats", "sleep")):
         _ = ax.text(-0.3, -step, word, va="center", ha="right", color="black")
@@ -178,11 +178,11 @@ for name in ("key", "value"):
     moved = np.abs(after[..., :6, :] - before).max()
     print(f"{name}s, the largest {np.abs(before).max():.1f}: move by {moved:.10f}")
 
-# %%
-predict.kept_keys(guess_kept)
-
 # %% jupyter={"source_hidden": true}
 draw_passes("Full boxes are new, empty ones were kept", kept=True)
+
+# %%
+predict.kept_keys(guess_kept)
 
 # %% [markdown]
 # Behind a causal mask nothing that comes later reaches an earlier position, in any layer. So keys and values can be kept: a new token
@@ -503,7 +503,7 @@ predict.knows_the_number(guess_knows)
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In two of five trainings *that* keeps the number. All five lose by the mask, 0.19 to 0.62, and nothing where it hides the
+# In two of five trainings *that* keeps the number. All five lose 0.19 to 0.62 by the mask, and nothing where it hides the
 # other noun (*Appendix*).
 #
 # </details>
@@ -528,7 +528,7 @@ for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.it
 _ = axes[1].set(xlabel="tokens", title="cache of notebook [[it_speaks]]'s model, MB")
 
 # %% [markdown] tags=["predict"]
-# Our writer was trained without a window. With one of 6 tokens 0.67 of its sentences are right, in the worst of five trainings.
+# Our writer was trained without a window. A window of 6 leaves 0.67 of its sentences right, in the worst of five trainings.
 #
 # **Predict.** Keep one key more, that of `<s>`, which says nothing. What is the worst then?
 #
@@ -742,8 +742,8 @@ for start in ("the king", "the old"):
 # does not count, and the cache is cut back. This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 
 # %% [markdown] tags=["predict"]
-# Does it pay, for the model of notebook [[it_speaks]]? Its draft comes from the text: what followed the last two tokens when they stood
-# there before, seven tokens at most. *Price* is the time of a token, where 1 is that without drafts.
+# Does it pay, for the model of notebook [[it_speaks]]? Its draft is copied: if the last two tokens stood in the
+# text before, it takes what followed there, up to seven tokens. *Price* is the time of a token, where 1 is that without drafts.
 #
 # **Predict.** Who gains most: a story, Python, counting, JSON, French, a copy? Who loses?
 
