@@ -496,8 +496,9 @@ def with_the_next(found, plan):
     """Return slides whose notes end with the title of the next, and say what a speaker leaves out who is late."""
     titles = [re.sub("</?(h1|h2|span).*?>", "", headline(slide)[0]) for slide in found] + [""]
     told = {
-        first: f"<p><strong>Late?</strong> Leave this out: <kbd>g</kbd> <kbd>{behind + 1}</kbd> <kbd>Enter</kbd>, "
-        f"to {titles[behind]}</p>"
+        first: f"<p><strong>Late?</strong> Leave this out: <kbd>g</kbd> <kbd>{behind + 1}</kbd> <kbd>Enter</kbd>"
+        + f", to {titles[behind]}" * (behind > first + 1)
+        + "</p>"
         for first, behind in left_out(found, plan).items()
     }
     return [
