@@ -447,7 +447,7 @@
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
     const told = elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : " takes this much";
-    const block = place.tall && itself(seen) ? `, <tspan class="itself">■ from itself</tspan>` : told.endsWith("much") && !place.brief ? " from each word" : "";
+    const block = place.tall && itself(seen) ? `, <tspan class="itself">■ ${place.brief ? "" : "from "}itself</tspan>` : told.endsWith("much") && !place.brief ? " from each word" : "";
     place.label.innerHTML = place.brief && elsewhere() && !block ? "Your pick is in scene 1" : `Layer ${layer + 1}, head ${head + 1}${place.brief ? "" : told}${block}`;
     if (priced() && !place.brief) place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${pct(item.next[0][1])} sure with it, ${pct(item.next[0][1] - cost(layer, head))} without it`;
     $("head-says").innerHTML = headSays(seen);

@@ -952,7 +952,7 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page, size)
         tops.append(page.evaluate("first.top('#d_k')"))
         assert page.locator("#stage .sure").text_content() == page.locator("#answer .sure").inner_text().split("\n")[0]
     assert len(set(tops)) == 1  # nothing jumps while it is moved
-    assert page.locator("#stage .label").text_content().endswith("■ from itself")  # at the last stop; it is drawn
+    assert page.locator("#stage .label").text_content().endswith("■ itself")  # at the last stop; it is drawn
     turn(page, BREAK)
     page.locator("#scene-3 .two").evaluate("one => one.scrollIntoView()")
     page.get_by_role("button", name="no scale").click()
