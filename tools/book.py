@@ -63,8 +63,7 @@ def page(notebook, lab, model):
     run = f"{lab}?path={notebook.built.name}" if lab and notebook.browser else None
     built.cells = [*around(join_folded(asked.answer_by_clicks(shown, run))), licence_cell()]
     title, text = built.cells[0].source.replace("**Question.** ", "", 1).split("\n", 1)
-    found = "\n```{index} sqrt\n```\n" if "square root" in title else ""  # what a reader types
-    built.cells[0].source = f"{title}\n{found}{ways_to_run(notebook, run, lab, model)}{text}"
+    built.cells[0].source = f"{title}\n{ways_to_run(notebook, run, lab, model)}{text}"
     for cell in built.cells:
         if cell.cell_type == "markdown":
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
