@@ -400,7 +400,7 @@ def line(ax, start, end):
 # %% jupyter={"source_hidden": true}
 def draw_lane(ax, name, place, colour):
     """Draw what becomes of the queries, the keys or the values of all heads."""
-    line(ax, (2.5, 6.1), (place, 5.3))
+    line(ax, (2.6, 6.1), (place, 5.3))
     end = 0.5 if name == "V" else 0.1
     _ = ax.plot([place, place], [5, end], color="gray", lw=1, zorder=0)
     box(ax, place, 5, f"$W_{name}$", colour)
@@ -418,16 +418,16 @@ STEPS |= {"mask, window": True, "softmax, sink": True}
 STEPS |= {"weights × values": False, r"merge heads, $W_O$": False}
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(4.4, 4.2))
-for name, place, colour in (("Q", 0.8, QUERY), ("K", 2.5, KEY), ("V", 4, VALUE)):
+_, ax = plot.subplots(figsize=(3.55, 4.2))
+for name, place, colour in (("Q", 0.8, QUERY), ("K", 2.6, KEY), ("V", 4, VALUE)):
     draw_lane(ax, name, place, colour)
-box(ax, 2.5, 6.1, "$x$", LINE)
-for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.1), (4, 0.5, 4.9, 2, 5.42)):
+box(ax, 2.6, 6.1, "$x$", LINE)
+for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.75, 2, 5.02)):
     _ = ax.plot([at, right, right], [low, low, high], color="gray", lw=1, zorder=0)
     line(ax, (right, high), (to, high))
-line(ax, (6.5, 6.1), (6.5, 0.9))
+line(ax, (6.4, 6.1), (6.4, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
-    box(ax, 6.5, height, words, LINE, new)
+    box(ax, 6.4, height, words, LINE, new)
 title = (
     "An attention layer of 2024 and 2025:\nthick frames are new or changed since 2017"
 )
