@@ -354,8 +354,9 @@ def printed(name):
         ("todays_head", "Llama 0.00 0.00 3.54 Qwen3 0.00 0.00 3.54 Gemma2 0.00 0.00 3.54 GPT-OSS 0.00 0.00 2.54"),
         ("todays_head", "as long as the others 0.08, ten times 0.39 ten times, both normed 0.08"),
         ("todays_head", "norm alone: the order matters by 0.00 with gain: the order matters by 2.18"),
-        ("todays_head", "values rotated, too 0.52 only the queries rotated 0.54"),
-        ("todays_head", "base 500,000 0.10"),
+        ("todays_head", "values rotated, too 0.52 1.01 0.88 only the queries rotated 0.54 0.99 1.03"),
+        ("todays_head", "base 500,000 0.10 0.51 0.85"),
+        ("todays_head", "6,000 0.93 0.02 0.98 0.92 8,000 0.00 0.09 0.00 0.00"),
         (
             "todays_head",
             "from position 100: scores off by 0.09 angles in bfloat16, from position 1000: scores off by 4.82",
