@@ -90,14 +90,14 @@ class Reading:
         """Return what it wrote."""
         return self._text([number for number, _ in self.written])
 
-    def weights(self, scale=None):
-        """Return the weights of all heads, (layers, heads, n, n); all scores are multiplied by `scale`."""
+    def weights(self):
+        """Return the weights of all heads, (layers, heads, n, n)."""
         queries, keys = np.stack([np.concatenate(layer, axis=1) for layer in self.queries]), np.stack(self.keys)
         keys = np.repeat(keys, queries.shape[1] // keys.shape[1], axis=1)
         allowed = np.zeros((len(self.numbers),) * 2, dtype=bool)
         for i, mask in enumerate(self.masks):
             allowed[i : i + len(mask), : mask.shape[-1]] = mask
-        return core.attention_trace(queries, keys, keys, allowed, scale=scale).weights
+        return core.attention_trace(queries, keys, keys, allowed).weights
 
     def lifts(self):
         """Return what each head adds to the likeliest next word by what it takes of each word, (layers, heads, n).

@@ -1,6 +1,5 @@
 // The sentence at the top of the first page: where each word looks, in every head of the model. Of stored sentences this
-// script takes the softmax itself, at the d_k of the slider (tools/record_sentences.py stores the scores). Of one's own
-// sentence the weights come from Python: worker.js runs the model, once somebody has asked for it.
+// script takes the softmax itself, as trained (tools/record_sentences.py stores the scores). Of one's own sentence the weights come from Python: worker.js runs the model, once somebody has asked for it.
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
 "use strict"; // also keeps our functions out of the page's global names
 {
@@ -24,8 +23,8 @@
   const owns = {}; // text -> one's own sentence: words, and what was read, by way and d_k
   const guesses = {}; // id -> what was guessed
   let item = loaded[catalogue[0].id];
-  // layer, head, query; key: the word that the grid looks for, or null; stop; way: what the slider changes, "head" or
-  // "whole"; or "without", where the head is removed; or the mistake that is made
+  // layer, head, query; key: the word that the grid looks for, or null; stop: of the slider; way: "whole", the model with
+  // nothing broken; or "without", where the head is removed; or the mistake that is made
   let state;
   let scene = 0;
   let pointed = null; // [layer, head] under the mouse
@@ -44,8 +43,8 @@
     return Array.from(item.scores.slice(at + 1, at + query + 2), (letter) => -scale * CODE[letter] ** 2);
   }
 
-  function weights(layer, head, query, d_k) {
-    const exps = scores(layer, head, query).map((score) => Math.exp(score / Math.sqrt(d_k))); // the largest is 0
+  function weights(layer, head, query) {
+    const exps = scores(layer, head, query).map((score) => Math.exp(score / Math.sqrt(TRAINED))); // the largest is 0
     const sum = exps.reduce((a, b) => a + b);
     return exps.map((e) => e / sum);
   }
@@ -55,26 +54,24 @@
   const last = () => item.words.length - 1;
   const mistaken = () => state.way in mistakes;
   const removed = () => state.way === "without";
-  // Of a stored sentence another model is stored with one head and the last word alone.
-  // At 64 the whole model is as trained, and that is stored for every head and word.
-  const unchanged = () => state.way === "head" || removed() || (state.way === "whole" && state.stop === AS_TRAINED);
+  // Of a stored sentence another model is stored with one head and the last word alone, and the model as trained with all.
+  const unchanged = () => removed() || (state.way === "whole" && state.stop === AS_TRAINED);
   const fixed = () => !item.own && !unchanged();
   // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
   // The scenes behind the first stay with the head and the word that a stored sentence starts with.
   const pinned = () => !item.own && scene > 0;
   const lastAlone = () => fixed() || pinned() || state.way === "no causal mask";
   const wayAsked = () => (removed() ? `without:${state.layer + 1}.${state.head + 1}` : state.way);
-  const readKey = (way, stop) => `${way}:${way === "head" || way === "whole" ? STOPS[stop] : TRAINED}`;
+  const readKey = (way, stop) => `${way}:${way === "whole" ? STOPS[stop] : TRAINED}`;
   const key = () => readKey(wayAsked(), state.stop);
   const got = () => !item.own || Boolean(item.read[key()]?.maps);
-  const alone = () => state.way === "head" && state.stop !== AS_TRAINED; // the slider moves one head: no word is computed anew
   const ghost = () => removed() && !pointed; // what the head took is drawn as an outline
 
-  function said(way = state.way) {
+  function said() {
     // what the model says in this state: next words, how it goes on, its loss
-    if (item.own) return item.read[way === "head" ? `head:${TRAINED}` : key()] ?? {};
-    if (way === "without") return withoutHead(state.layer, state.head);
-    return way in mistakes ? item.mistakes[way] : way === "whole" ? item.stops[state.stop] : item;
+    if (item.own) return item.read[key()] ?? {};
+    if (removed()) return withoutHead(state.layer, state.head);
+    return mistaken() ? item.mistakes[state.way] : item.stops[state.stop];
   }
 
   function withoutHead(layer, head) {
@@ -89,15 +86,14 @@
     return p - (next.find(([token]) => token === word)?.[1] ?? next.at(-1)[1]);
   }
 
-  const asTrained = () => (item.own ? (item.read[`head:${TRAINED}`] ?? {}) : item);
+  const asTrained = () => (item.own ? (item.read[`whole:${TRAINED}`] ?? {}) : item);
 
-  function row(layer, head, query = state.query, another) {
-    const trained = removed() || (another && state.way === "head");
+  function row(layer, head, query = state.query) {
     if (item.own) {
       const n = item.words.length, at = ((layer * HEADS + head) * n + query) * n;
-      return Array.from(item.read[trained ? `head:${TRAINED}` : key()].maps.subarray(at, at + query + 1));
+      return Array.from((removed() ? asTrained() : item.read[key()]).maps.subarray(at, at + query + 1));
     }
-    return weights(layer, head, query, fixed() || trained ? TRAINED : STOPS[state.stop]);
+    return weights(layer, head, query);
   }
 
   const shownHead = () => pointed ?? [state.layer, state.head];
@@ -110,8 +106,7 @@
   const looked = () => (lit !== null && lit < state.query ? lit : (state.key ?? (state.query === 1 ? 0 : null)));
 
   function brightness(layer, head) {
-    // The slider changes one head: the others are those of the model as trained.
-    const seen = row(layer, head, state.query, String(shownHead()) !== String([layer, head])), key = looked();
+    const seen = row(layer, head), key = looked();
     // Where no word is looked for: all that goes to words which are neither the first nor the query itself.
     return key !== null ? (seen[key] ?? 0) : seen.reduce((sum, w, j) => (j && j !== state.query ? sum + w : sum), 0);
   }
@@ -151,12 +146,13 @@
     const tall = upright.matches, waits = asks(), n = item.words.length, width = $("look").clientWidth || 800; // hidden: any
     const beside = waits || innerWidth <= 960 ? 0 : innerWidth <= 1100 ? 232 : 288, blank = innerWidth <= 1100 ? 84 : 112;
     const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
-    let size = tall ? 16 : 25, line = measured(size, room);
+    // On a phone a word is as high as a finger needs; where the picture stays beside what is pressed, as its letters need.
+    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 14) / (n + 1), brief = tall && scene % 3 > 0 && tight >= 14;
+    const step = brief ? Math.min(roomy, tight) : roomy;
+    let size = tall ? (step < 17 ? 13 : 16) : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
     const foot = innerWidth <= 960 || line.lines > 1 ? 236 : Math.max(124, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
-    // On a phone a word is as high as a finger needs; beside the slider and the buttons, where none is pressed, as the screen allows.
-    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 10 - LABEL) / (n + 1);
-    const step = scene % 3 && tight >= 17 ? Math.min(roomy, tight) : roomy, above = waits ? 0 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? 132 : 84;
+    const above = waits ? 0 : brief ? 4 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? 132 : 84;
     const us = line.spots.map(({ u }, j) => (tall ? above + j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
@@ -170,7 +166,7 @@
       const word = element("g", { class: "word" }, whole), base = bases[j];
       const box = tall ? { x: 0, y: us[j] - step / 2, width: base, height: step } : { x: us[j] - wide / 2 - 4, y: base + 4, width: wide + 8, height: 56 };
       element("rect", { ...box, rx: 4 }, word);
-      const name = tall ? { x: base - 8, y: us[j] + 6, "text-anchor": "end" } : { x: us[j], y: base + 33, "text-anchor": "middle" };
+      const name = tall ? { x: base - 8, y: us[j] + size * 0.375, "text-anchor": "end" } : { x: us[j], y: base + 33, "text-anchor": "middle" };
       element("text", { ...name, class: "name", "font-size": size }, word).textContent = drawnAs(item.words[j]);
       element("text", tall ? { class: "num", x: 0, y: us[j] + 5 } : { class: "num", x: us[j], y: base + 54, "text-anchor": "middle" }, word);
       if (waits) return word; // nothing to press before a guess
@@ -188,16 +184,17 @@
       word.addEventListener("pointerleave", () => light(null));
       return word;
     });
-    const x = line.end + 6, base = bases.at(-1), low = above + (n + 0.5) * step + 6;
-    element("path", { d: tall ? `M${bottom - 80} ${low + 7}h72` : `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
+    const x = line.end + 6, base = bases.at(-1), low = above + (n + 0.5) * step + (brief ? 10 : 6); // below the ribbons
+    element("path", { d: tall ? `M${bottom - 80} ${low + (brief ? 4 : 7)}h72` : `M${x} ${base + 40}h${blank - 16}`, class: "blank" }, whole);
     const at = tall ? { x: bottom - 8, y: low, "text-anchor": "end" } : { x: x + 4, y: base + 33 };
     const gap = element("text", { ...at, class: "gap", "font-size": size }, whole);
     const paths = words.map(() => element("path", { class: "band" }, ribbons));
     const deep = Math.max(8, tall ? width - 114 : line.lines > 1 ? pitch - 58 : bottom - 24);
     const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
     const sure = tall && element("text", { class: "sure", x: bottom, y: low }, whole); // the answer's number, where the answer is out of sight
-    const label = element("text", { class: "label", x: 0, y: 14 }, svg);
-    place = { us, bases, tall, sure, label, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
+    const label = element("text", { class: "label", ...(brief ? { x: width, y: low, "text-anchor": "end" } : { x: 0, y: 14 }) }, svg);
+    const own = element("text", { class: "itself" }, whole);
+    place = { us, bases, tall, brief, sure, label, own, words, paths, gap, ribbons, full: tall ? 24 : 38, deep, longest };
     drawn = null;
     $("flat").hidden = !waits;
     $("flat").innerHTML = `${escaped(item.words.join("").replace(/\n\s*/g, " ↵ "))} <span class="blank">&nbsp;</span>`;
@@ -205,7 +202,7 @@
     stay();
   }
 
-  const mostHigh = () => (innerHeight < 500 ? 0 : Math.max(288, innerHeight * (scene ? 0.36 : 0.47))); // of ribbons that stay
+  const mostHigh = () => (innerHeight < 500 ? 0 : scene ? Math.max(224, innerHeight * 0.27) : Math.max(288, innerHeight * 0.47)); // of ribbons that stay
 
   function stay() {
     // on a phone the ribbons stay beside what changes them, and cover nothing that takes the focus; a change of height takes time
@@ -279,7 +276,12 @@
       word.setAttribute("aria-pressed", j === state.query);
       word.setAttribute("aria-disabled", lastAlone());
     });
+    // the block is named where it stands; where ribbons leave it no room, in the line beside the picture
+    for (const [name, at] of [["x", place.us[state.query] + place.full / 2 + 6], ["y", place.bases[state.query] - 3]]) place.own.setAttribute(name, at);
+    place.own.textContent = place.tall || !itself(row) ? "" : "■ itself";
   }
+
+  const itself = (row) => row[state.query] >= 0.005;
 
   function light(j) {
     lit = open() && j !== null && j < state.query ? j : null;
@@ -403,8 +405,7 @@
 
   function turned(seen) {
     // what the slider changed, beside the row itself
-    if (alone()) return "The answer stays that of the model as trained: only this head is turned.";
-    if (state.way !== "whole" || unchanged()) return "Slide left, and it takes from fewer words; right, and from all of them alike.";
+    if (state.stop === AS_TRAINED) return "Slide left, and it takes from fewer words; right, and from all of them alike.";
     const all = `All ${LAYERS * HEADS} heads divide so, and what they hand on changes the scores, too.`;
     if (item.own) return all;
     const [first, p] = item.next[0], key = item.start[2], after = said().next.find(([token]) => token === first)?.[1] ?? 0;
@@ -425,7 +426,7 @@
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
     if (priced()) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
-    const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.stops[AS_TRAINED].lifts[item.start[2]] >= 0.3 && cost(state.layer, state.head) >= 0.01;
+    const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.lifts[item.start[2]] >= 0.3 && cost(state.layer, state.head) >= 0.01;
     return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }
 
@@ -445,8 +446,10 @@
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    place.label.textContent = `Layer ${layer + 1}, head ${head + 1}${elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : ` takes this much from each word`}`;
-    if (priced()) place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${pct(item.next[0][1])} sure with it, ${pct(item.next[0][1] - cost(layer, head))} without it`;
+    const told = elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : " takes this much";
+    const block = place.tall && itself(seen) ? `, <tspan class="itself">■ ${place.brief ? "" : "from "}itself</tspan>` : told.endsWith("much") && !place.brief ? " from each word" : "";
+    place.label.innerHTML = place.brief && elsewhere() && !block ? "Your pick is in scene 1" : `Layer ${layer + 1}, head ${head + 1}${place.brief ? "" : told}${block}`;
+    if (priced() && !place.brief) place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${pct(item.next[0][1])} sure with it, ${pct(item.next[0][1] - cost(layer, head))} without it`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
     $("slider-says").innerHTML = effect(seen);
@@ -483,8 +486,7 @@
   function verdict() {
     const [token, p] = said().next[0], word = SIGNS[token.trim()] ?? wordOf(token), guess = guesses[item.id];
     const says = `${quoted(`<b class="n">${word}</b>`)}${piece(token)}`, trained = asTrained().next?.[0][0];
-    if (alone()) return `Not computed anew. As trained, ${says}.`;
-    const changed = removed() || mistaken() || (state.way === "whole" && state.stop !== AS_TRAINED);
+    const changed = !unchanged() || removed();
     const yes = guess && `You said ${quoted(escaped(guess))}.`;
     if (p < UNSURE) return `${changed ? "Now the model" : guess ? `${yes} The model` : "The model"} does not know.`;
     if (changed) return token === trained ? `Still ${says}.` : `Now the model says ${says}.`;
@@ -495,7 +497,7 @@
     escaped(line)
       .replace(/\*([^*]+)\*/g, (_, word) => `<b class="${word === item.words.at(-1).trim() ? "q" : "k"}">${word}</b>`)
       .replace(/\{(\d+)\.(\d+)\.(\d+)\.(\d+)\}/g, (_, layer, head, query, key) => {
-        const w = weights(layer - 1, head - 1, Number(query), TRAINED)[key];
+        const w = weights(layer - 1, head - 1, Number(query))[key];
         return `<button class="link" data-head="${[layer, head, query, key]}" title="layer ${layer}, head ${head}">${pct(w)}</button>`;
       })
       .replace(/\{without (\d+)\.(\d+)\}/g, (_, layer, head) => {
@@ -509,7 +511,7 @@
     if (item.reading) return "";
     const [layer, head, key] = item.start;
     const [word] = asTrained().next[0];
-    return `Of all ${LAYERS * HEADS} heads, layer ${layer}, head ${head} adds most to <b class="n">${wordOf(word)}</b>, by what it takes of ${key === null ? "one word" : mark(key)}. What heads before it found, and the layers between, count, too.`;
+    return `Of all ${LAYERS * HEADS} heads, layer ${layer}, head ${head} adds most to <b class="n">${wordOf(word)}</b>, by what it takes of ${key === null ? "one word" : mark(key)}: your sentence starts with it, ours with a head that we chose. Earlier heads and later layers count, too.`;
   }
 
   function bars(list, next, press) {
@@ -524,19 +526,17 @@
     if (!first || scene !== 1) return;
     const nexts = STOPS.map((_, i) => (item.own ? item.read[readKey("whole", i)]?.next : item.stops[i].next));
     const sure = nexts.map((next) => next && (next.find(([token]) => token === first)?.[1] ?? 0));
-    if (item.own) sure[AS_TRAINED] ??= asTrained().next[0][1];
     const wide = $("chart").clientWidth || 480, step = (wide - 16) / (STOPS.length - 1); // its dots stand above the slider's stops
-    const whole = state.way === "whole", x = (i) => Math.round(8 + i * step), y = (p) => 82 - 66 * p, at = sure[state.stop];
+    const x = (i) => Math.round(8 + i * step), y = (p) => 82 - 66 * p, at = sure[state.stop];
     $("chart").setAttribute("viewBox", `0 0 ${wide} 90`);
-    $("chart").classList.toggle("pale", !whole);
-    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the whole model is${whole ? "" : ", not this head"}`;
+    $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> the model is`;
     const known = many(STOPS.length).filter((i) => sure[i] !== undefined);
-    if (whole && known.length < STOPS.length) $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> it is: ${known.length} of ${STOPS.length} dots are read`;
-    const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${whole && i === state.stop ? 7 : 4}" class="d${whole && i === state.stop ? " now" : ""}"/>`);
+    if (known.length < STOPS.length) $("chart-says").innerHTML = `How sure of <b class="n">${wordOf(first)}</b> it is: ${known.length} of ${STOPS.length} dots are read`;
+    const dots = known.map((i) => `<circle cx="${x(i)}" cy="${y(sure[i])}" r="${i === state.stop ? 7 : 4}" class="d${i === state.stop ? " now" : ""}"/>`);
     // At the side where the curve is lower. A word that is none of the first five has less than the last of them.
     const [left, right] = [-1, 1].map((step) => (sure[state.stop + step] ?? at) - at), side = Math.max(left, right) < 0.02 ? 0 : left > right ? 1 : -1;
     const put = `x="${Math.min(wide - [18, 40][Math.abs(side)], Math.max(18, x(state.stop) - 2 * side))}" text-anchor="${["end", "middle", "start"][side + 1]}"`;
-    const label = whole && at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 12)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
+    const label = at !== undefined ? `<text class="now" y="${Math.max(12, y(at) - 12)}" ${put}>${at ? pct(at) : `&lt;${Math.ceil(100 * nexts[state.stop].at(-1)[1])}\u00a0%`}</text>` : "";
     $("chart").innerHTML = `<path d="M0 82H${wide}M0 16H${wide}" class="e"/><text x="${wide}" y="11" text-anchor="end">100 %</text><path class="l" d="${known.map((i) => `${sure[i - 1] === undefined ? "M" : "L"}${x(i)} ${y(sure[i])}`).join("")}"/>${dots.join("")}${label}`;
   }
 
@@ -561,7 +561,7 @@
 
   const atStart = () => !item.own && !pointed && String([state.layer + 1, state.head + 1, state.query]) === String([item.start[0], item.start[1], last()]);
 
-  const stopShown = () => item.workings.stops[state.way === "whole" ? state.stop : AS_TRAINED];
+  const stopShown = () => item.workings.stops[state.stop];
 
   function workings(seen) {
     const kept = item.workings, root = Math.sqrt(STOPS[state.stop]), by = root % 1 ? root.toFixed(3) : root;
@@ -571,7 +571,7 @@
     const scores = one ? one.scores : seen.map((w) => Math.log(Math.max(w, 1e-9) / seen[order[0]]) * root);
     // Each number follows from those that are printed before it.
     const exps = scores.map((score) => Number((score.toFixed(2) / by).toFixed(3))), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
-    const times = (all) => Math.exp(all.reduce((sum, j) => sum + seen[j] * one.lifts[j], 0));
+    const times = (all) => Math.exp(all.reduce((sum, j) => sum + seen[j] * kept.lifts[j], 0));
     const told = one && unchanged(); // its room stays
     const lift = (all) => (told ? `<span class="v">× ${times(all).toFixed(times(all) < 9.95 ? 1 : 0)}</span>` : one ? "<span></span>" : "");
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
@@ -596,7 +596,7 @@
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
     $("works-say").innerHTML = one
-      ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.${state.way === "whole" && !unchanged() ? " The heads of the layers before divide by another number, too, so these 64 are not those as trained; “this head alone” keeps them." : ""}`
+      ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.${told ? "" : " The heads of the layers before divide by another number, too, so these 64 are not those as trained."}`
       : "The scores, counted from the largest: only differences matter.";
   }
 
@@ -604,7 +604,7 @@
     const waits = asks(), { next } = said();
     $("look").classList.toggle("waiting", waits);
     $("look").classList.toggle("arrive", Boolean(grow) && !waits);
-    $("look").classList.toggle("stale", !waits && Boolean(item.reading || !got() || alone()));
+    $("look").classList.toggle("stale", !waits && Boolean(item.reading || !got()));
     $("look").classList.toggle("unread", !waits && !next);
     $("look").classList.toggle("reread", open() && !got());
     if (!next) $("goes-on").textContent = "";
@@ -631,7 +631,6 @@
     if (place.gap) place.gap.textContent = open() && next ? next[0][1] < UNSURE ? "?" : (goesInto(next[0][0]) ? "…" : "") + drawnAs(next[0][0]) : "";
     $("line").innerHTML = line();
     $("broken-name").textContent = mistaken() ? mistakes[state.way].term.replace(/^./, (c) => c.toUpperCase()) : "Nothing is broken yet";
-    for (const button of $$("#way button")) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $$("#mistakes button:not(#mend)")) button.setAttribute("aria-pressed", button.value === state.way);
     $("mend").disabled = !mistaken();
     $("remove").textContent = removed() ? "Put it back" : "Remove this head";
@@ -673,7 +672,7 @@
 
   function link() {
     const { layer, head, query, stop, way } = state, from = item.own ? { t: item.text } : { s: item.id };
-    const parts = { ...from, l: layer + 1, h: head + 1, q: query, d: STOPS[stop], ...(way !== "head" && { w: way }) };
+    const parts = { ...from, l: layer + 1, h: head + 1, q: query, d: STOPS[stop], ...(way !== "whole" && { w: way }) };
     return `#${new URLSearchParams(parts)}`;
   }
 
@@ -722,9 +721,9 @@
     // from the head and the word that a sentence starts with, or what a link asks for
     const [layer, head, key] = item.start;
     pointed = lit = yours = null;
-    state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "head" };
+    state = { layer: layer - 1, head: head - 1, key, query: last(), stop: AS_TRAINED, way: "whole" };
     if (restored) Object.assign(state, restored());
-    turn(back?.scene ?? (mistaken() ? 2 : state.way === "whole" || state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0));
+    turn(back?.scene ?? (mistaken() ? 2 : state.stop !== AS_TRAINED ? 1 : item.own && !restored ? 3 : 0));
     settle();
     layout();
     update(grow);
@@ -770,7 +769,7 @@
   function readLine() {
     // what is said beside the field once a sentence is read: the answer may be out of sight
     const next = said().next?.[0];
-    return item.own && next ? `Read. It says ${SIGNS[next[0].trim()] ?? drawnAs(next[0])}, ${pct(next[1])} sure. ${ready ? "Press one of its next words and it goes on; scene 1 has its heads." : ""}` : hint;
+    return item.own && next ? `Read. It says ${SIGNS[next[0].trim()] ?? drawnAs(next[0])}, ${pct(next[1])} sure. The picture shows the head that adds most to this answer. ${ready ? "Press one of its next words and it goes on." : ""}` : hint;
   }
 
   function typing() {
@@ -799,12 +798,11 @@
     if (!item.own || !ready) return;
     const { way, stop } = state;
     const d_k = mistaken() ? TRAINED : STOPS[stop];
-    if (item.reading) return ask("head", TRAINED, true);
+    if (item.reading) return ask("whole", TRAINED, true);
     if (removed()) return got() || ask(wayAsked(), TRAINED, false);
-    if (!got()) return ask(way, d_k, way !== "head");
-    if (said().writes === undefined) return ask(way, way === "head" ? TRAINED : d_k, true);
-    if (way !== "head" && item.read[`head:${TRAINED}`].writes === undefined) return ask("head", TRAINED, true);
-    if (way !== "whole") return;
+    if (!got() || said().writes === undefined) return ask(way, d_k, true);
+    if (asTrained().writes === undefined) return ask("whole", TRAINED, true);
+    if (scene !== 1) return;
     const near = STOPS.map((_, i) => i).sort((a, b) => Math.abs(a - stop) - Math.abs(b - stop));
     const missing = near.find((i) => !item.read[readKey("whole", i)]?.maps);
     if (missing !== undefined) ask("whole", STOPS[missing], false);
@@ -975,10 +973,8 @@
   $$("[role=tab]").forEach((tab, i, tabs) => {
     tab.addEventListener("click", () => {
       if (i === scene) return;
-      const left = scene;
       turn(i);
-      const whole = i === 1 && (!item.own || got()) ? { way: "whole" } : { way: "head" };
-      if (open() && (left < 3 || i < 3)) choose({ stop: AS_TRAINED, ...(i < 3 ? whole : { way: "head" }) });
+      if (open()) choose({ stop: AS_TRAINED, way: "whole" });
       else update();
       // On a phone the scene without a picture that stays may lie below the screen.
       if (upright.matches && i === 3 && $("scene-4").getBoundingClientRect().top > innerHeight - 240) tab.parentElement.scrollIntoView({ block: "start" });
@@ -1005,13 +1001,12 @@
   let held = AS_TRAINED; // a swipe across the slider scrolls, and moves nothing
   $("d_k").addEventListener("pointerdown", () => (held = state.stop));
   $("d_k").addEventListener("pointercancel", () => choose({ stop: held }));
-  for (const button of $$("#way button")) button.addEventListener("click", () => choose({ way: button.value }));
   for (const button of $$("#mistakes button")) button.addEventListener("click", () => choose({ way: button.value, stop: AS_TRAINED }));
   $("costs").addEventListener("click", () => {
     costs = !costs;
-    choose({ query: last(), way: "head" }); // each removal is recorded for the last word
+    choose({ query: last(), way: "whole" }); // each removal is recorded for the last word
   });
-  $("remove").addEventListener("click", () => choose({ way: removed() ? "head" : "without" }));
+  $("remove").addEventListener("click", () => choose({ way: removed() ? "whole" : "without" }));
   $("exchange").addEventListener("click", () => {
     const other = item.id === "mary" ? "john" : "mary";
     guesses[other] ??= ""; // one question was enough: the answer is seen beside the button
@@ -1026,10 +1021,10 @@
     $(id).addEventListener("pointerleave", () => light(null));
   }
   $("line").addEventListener("click", ({ target: { dataset } }) => {
-    if (dataset.query) return choose({ query: Number(dataset.query), key: null, way: "head" });
+    if (dataset.query) return choose({ query: Number(dataset.query), key: null, way: "whole" });
     if (!dataset.head) return;
     const [layer, head, query, key] = dataset.head.split(",").map(Number);
-    choose({ layer: layer - 1, head: head - 1, query, key, stop: AS_TRAINED, way: "head" });
+    choose({ layer: layer - 1, head: head - 1, query, key, stop: AS_TRAINED, way: "whole" });
   });
   $("copy").addEventListener("click", async (event) => {
     event.preventDefault();
@@ -1063,8 +1058,8 @@
     const stop = STOPS.indexOf(Number(asked.get("d"))), way = asked.get("w");
     const query = asked.has("q") ? within(asked.get("q"), last()) : last();
     const place = { layer: within(asked.get("l") - 1, LAYERS - 1), head: within(asked.get("h") - 1, HEADS - 1), query };
-    const known = way in mistakes || way === "whole" || way === "without";
-    return { ...place, ...(query < last() && { key: null }), ...(stop >= 0 && { stop }), ...(known && { way }) };
+    const changed = way in mistakes || way === "without" ? { way } : stop >= 0 && { stop };
+    return { ...place, ...(query < last() && { key: null }), ...changed };
   }
 
   async function start() {
@@ -1092,7 +1087,7 @@
       to.focus({ preventScroll: true });
     });
   addEventListener("pagehide", () => {
-    const own = item.own && !item.reading ? { ...item, read: { [`head:${TRAINED}`]: asTrained() } } : undefined;
+    const own = item.own && !item.reading ? { ...item, read: { [`whole:${TRAINED}`]: asTrained() } } : undefined;
     history.replaceState({ guesses, scene, y: scrollY, own }, "");
   });
   if (back) history.scrollRestoration = "manual";

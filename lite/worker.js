@@ -59,8 +59,8 @@ const read = async (asked, mine) => {
   }
   const reader = (latest = readers.get(text));
   const [, without] = way.split("without:"); // "layer.head", which is removed
-  const mistake = without || ["head", "whole"].includes(way) ? undefined : way;
-  const reading = reader.reading(way === "whole" ? d_k : 64, mistake, without);
+  const mistake = without || way === "whole" ? undefined : way;
+  const reading = reader.reading(d_k, mistake, without);
   const words = reader.words.toJs();
   while (reading.count_left()) {
     const count = reading.read_next();
@@ -68,7 +68,7 @@ const read = async (asked, mine) => {
     await pause();
     if (mine !== turn) return;
   }
-  const maps = reading.weights(way === "head" ? d_k ** -0.5 : undefined);
+  const maps = reading.weights();
   const flat = maps.ravel().astype("float32"), bytes = flat.getBuffer();
   const next = reading.next_words(), adds = reading.lifts(), sums = adds.ravel().astype("float32"), lifts = sums.getBuffer();
   postMessage({ asked, words, next: next.toJs(), maps: bytes.data.slice(), lifts: lifts.data.slice() });

@@ -570,7 +570,7 @@ maps_at, view = functools.partial(live.weights_view, still=(1,), d_k=(1, 4)), li
 FLAT, WORDS = {"a": ROWS[0]}, ["the", "cat", "."]
 
 
-def model(tokens, d_k):
+def model(tokens):
     return np.zeros(3), {"head 1": np.ones(len(tokens))}
 
 
@@ -739,7 +739,7 @@ PICTURES = [
     ("no weights", lambda: live.writing(lambda *_: np.zeros(3), WORDS), TypeError, ("must return (logits, {name",)),
     (
         "logits NaN",
-        lambda: live.writing(lambda t, d: (a(3) * np.nan, {"head 1": a(len(t))}), WORDS),
+        lambda: live.writing(lambda t: (a(3) * np.nan, {"head 1": a(len(t))}), WORDS),
         ValueError,
         ("logits must be finite, or -inf",),
     ),

@@ -156,9 +156,9 @@ def test_each_number_that_a_slide_shows_is_printed_in_its_section():
         known = {2.718} | {float(one) for one in NUMBER.findall(printed + " ".join(cell.source for cell in cells))}
         if name.startswith("multi_head · 1"):
             known |= weights_of_saw()
-        if "Would a test" in title:
-            q, k, _ = SENTENCE.project()
-            known |= set((q @ k.T).ravel())
+        if "Would a test" in title or "Step 4 · Softmax" in title:
+            q, k, v = SENTENCE.project()
+            known |= set((q @ k.T).ravel()) | {7.44} | set(attention_trace(q, k, v, scale=1).weights[1])
         for entry in entries:
             told = " ".join(str(entry.get(part, "")) for part in entry.keys() - {"given", "of"})
             told = re.sub("<span.*?>", "", told)
@@ -227,7 +227,14 @@ def test_the_notes_part_what_is_said_from_what_is_done():
     )
     heading = "Step 4 · Softmax: from scores to weights"
     (said,) = lecture.Chapter(GUIDE, find_notebook("by_hand").number).notes(heading)
-    assert said.startswith('<p class="say"><span') and heading not in said
+    assert '<p class="say"><span' in said and heading not in said
+    marked = lecture.mark_lines("“So?” *Vote.* “Now.” *Click.* Wait. *Early?* “And *she*?”")
+    assert marked == (
+        '<p class="say">So?</p><p class="vote"></p><p class="key"></p><p class="say">Now.</p><p class="key"></p>'
+        '<p class="do">Wait.</p><p class="early"><strong>Early?</strong> “And <em>she</em>?”</p>'
+    )
+    with pytest.raises(SystemExit, match=r"a vote without \*Vote\.\* in TEACHING"):
+        lecture.placed("<p>asked</p>", "<p>said</p>")
 
 
 def test_the_notes_say_what_each_key_shows(planned):
@@ -236,15 +243,39 @@ def test_the_notes_say_what_each_key_shows(planned):
         clicks = {*re.findall(r'data-fragment-index="(\d)"', html)}
         told = re.findall('<p class="key">(.*?)</p>', notes)
         live = "data-attnlib" in html  # a slider in use keeps the arrow keys
-        assert len(told) == bool(clicks or live) and "".join(told).count("<kbd>→</kbd>") == len(clicks), slide.head
-        assert ("PageDown" in "".join(told)) == live, slide.head
-        assert ("right option" in "".join(told)) == ("Vote first." in notes), slide.head
+        asks = live and slide.head.startswith(SERIES[0].number) and slide.kind != "again"
+        assert told.count("") == asks, slide.head  # its script fills it
+        assert bool([one for one in told if one]) == bool(clicks or live), slide.head
+        assert "".join(told).count("<kbd>→</kbd>") == len(clicks), slide.head
+        assert ["PageDown" in one for one in told] == [False] * (len(told) - live) + [True] * live, slide.head
+        voted = re.search('<p class="say">(?!So far).*Vote: .*?</ul>\n</div><p class="key">', notes, re.DOTALL)
+        assert ("right option" in "".join(told)) == bool(voted) == ("Vote: " in notes), (
+            slide.head
+        )  # read from top to bottom
 
 
 def test_no_slide_before_an_exercise_answers_it():
     _, slides = lecture.slides("half-day")
     at = {heading(slide).partition(" · ")[0]: i for i, slide in reversed([*enumerate(slides)])}
-    assert at["Step 1"] < at["Exercise 1.1"] < at["Step 2"] < at["Exercise 1.2"] < at["Step 3"]
+    assert at["Step 1"] < at["Exercise 1.1"] < at["Step 2"]
+    q, k, v = SENTENCE.project()
+    row, scaled = attention_trace(q, k, v, scale=1), attention_trace(q, k, v)
+    right = {
+        "2": ["5 0 3 2"],
+        "3": [f"{row.weights[3, 0]:.2f}"],
+        "4": [f"{n:.2f}" for n in (scaled.weights[3, 0], scaled.output[3, 0])],
+    }
+    shown = [" ".join(NUMBER.findall(words(slide.question + slide.picture) + slide.words)) for slide in slides]
+    for number, answers in right.items():
+        i = at[f"Exercise 1.{number}"]
+        assert [one for one in answers if one in " ".join(shown[:i])] == [], number
+        assert all(one in " ".join(shown[i + 1 :]) for one in answers)
+    table = slides[at["Step 4"]].picture  # works the row of another word
+    e = np.exp((q @ k.T)[1])
+    assert NUMBER.findall(words(table)) == [
+        f"{e.sum():.2f}",
+        *(n for s, x in zip((q @ k.T)[1], e, strict=True) for n in (f"{s:.0f}", f"{x:.2f}", f"{x / e.sum():.2f}")),
+    ]
 
 
 def test_a_break_says_how_long_it_is_and_what_to_start():
@@ -278,7 +309,7 @@ NAMED = {
 
 def lacking(slide):
     """Return what the notes of a slide name, a picture, a slider, a vote, a number, and the slide does not have."""
-    said = words(re.sub(r"<p>(Vote first\.|<strong>Coming from).*?</(ul|p)>", "", slide.notes, flags=re.DOTALL))
+    said = words(lecture.UNSAID.sub("", slide.notes))
     found = [match[0] for what, shows in NAMED.items() if (match := re.search(what, said)) and not shows(slide)]
     shown = " ".join((words(slide.question + slide.picture) + slide.words).split())
     found += [share for share in re.findall(r"\b\d+ of \d+\b", said) if share not in shown]
@@ -300,7 +331,7 @@ def test_the_minutes_of_a_row_hold_its_votes_and_what_the_room_does(planned):
     for step in plan.steps:
         row = [slide for slide in slides if slide.minutes == lecture.minutes(step, plan)]
         oral = sum(int(n) for slide in row for n in re.findall(r"\((\d) min\)", slide.notes))
-        votes = sum("Vote first." in slide.notes for slide in row)
+        votes = sum("Vote: " in slide.notes for slide in row)
         shown = sum(slide.kind != "exercise" for slide in row) / 3  # a slide takes twenty seconds at least
         assert oral + 2 * votes + shown <= step.minutes, (step, oral, votes)
 
@@ -417,4 +448,4 @@ def test_the_last_slide_says_where_to_go(home):
     assert homework in last.html and f"{find_notebook('it_speaks').number} · it speaks" in last.html
     assert ("://octocat.github.io/attnlib/" in words(last.picture)) == (home is not None)
     assert (f'<a href="{home}">your own sentence</a>' in last.html) == (home is not None)
-    assert ("Write on the board" in last.html) == (home is None)
+    assert ("Write on the board" in last.html) == (home is None) and "?at=" not in last.html

@@ -8,6 +8,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from views import VIEWS
 
+from attncourse.engine import pictures
 from attnlib import colours
 from attnlib.colours import TOKENS, contrast, sheet, token
 
@@ -166,6 +167,8 @@ def test_views_have_the_sizes_of_the_look():
     assert {*seen} & six >= {"13", "16"} and not {*seen} - six, {size: seen[size] for size in {*seen} - six}
     style = re.sub(r"/\*.*?\*/", "", (ROOT / "attnlib" / "live" / "view.css").read_text("utf-8"), flags=re.DOTALL)
     assert {*re.findall(r"font(?:-size)?: ?(\d[\d.]*px)", style)} <= {"16px", "20px"}
+    share = re.search(r"font-size:(\d+)%", pictures.table([["word"]]))[1]
+    assert 14 * int(share) / 100 >= 13  # a verdict's table beside JupyterLab's 14 px
 
 
 SURFACES = """docs/book/book.css lite/index.html.j2 lite/sentence.css lite/teach.html.j2 tools/asked.css tools/base.css

@@ -28,8 +28,8 @@ def decoded(item, layer, head, query):
     return -0.5 * 512 ** code[scale] * np.array([code[letter] for letter in letters]) ** 2
 
 
-def weights(item, layer, head, query, d_k=64):
-    return al.softmax(decoded(item, layer, head, query) / d_k**0.5)
+def weights(item, layer, head, query):
+    return al.softmax(decoded(item, layer, head, query) / 8)
 
 
 def test_a_sentence_is_small_and_whole():
@@ -94,6 +94,7 @@ def test_what_is_drawn_of_a_score_gives_the_score_and_the_row(id):
     item, (layer, head, key) = STORED[id], STORED[id]["start"]
     kept, last = item["workings"], len(item["words"]) - 1
     assert kept["words"][0] == key and kept["answer"] == item["next"][0][0]
+    assert len(kept["lifts"]) == last + 1 and not any("lifts" in one for one in kept["stops"])  # the page tells it once
     trained = kept["stops"][made.STOPS.index(64)]
     assert np.abs(al.softmax(np.array(trained["scores"]) / 8) - weights(item, layer, head, last)).max() < 0.01
     for d_k, one, stop in zip(made.STOPS, kept["stops"], item["stops"], strict=True):
@@ -132,8 +133,6 @@ def test_weights_are_the_models_to_a_hundredth(speaker, sentence):
         for query, row in enumerate(scores[layer, head].astype(float)):
             whole = al.softmax(row[: query + 1] / 8)
             assert np.abs(weights(item, layer, head, query) - whole).max() < 0.01
-        for d_k in made.STOPS:  # and wherever the slider stands, nothing is far off
-            assert np.abs(weights(item, layer, head, query, d_k) - al.softmax(row / d_k**0.5)).max() < 0.02
     reading = Reader(speaker, sentence["text"]).whole()
     assert same(made.outcome_of(reading, sentence), item)
 
@@ -199,4 +198,4 @@ def test_the_workings_are_the_models(speaker):
         assert np.abs(np.subtract(one["scores"], stored["scores"])).max() < 0.05
         for a, b in zip((one["query"], *one["keys"]), (stored["query"], *stored["keys"]), strict=True):
             assert np.abs(vector(a) - vector(b)).max() < 0.03
-        assert np.abs(np.subtract(one["lifts"], stored["lifts"])).max() < 0.02
+    assert np.abs(np.subtract(fresh["lifts"], kept["lifts"])).max() < 0.02

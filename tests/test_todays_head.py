@@ -41,7 +41,7 @@ def notebook():
     """What lesson todays_head defines, without what it prints, draws and trains."""
     names = {"np": np, "al": al, "rope": al.rope, "attention": al.scaled_dot_product_attention}
     names |= {"split_heads": al.split_heads, "merge_heads": al.merge_heads}
-    for cell in code_between("todays_head", "# ", "## Try it"):
+    for cell in code_between("todays_head", "# ", "the direction of"):
         for node in ast.parse(cell).body:
             if getattr(node, "name", "") in DEFINED:
                 exec(ast.unparse(node), names)
@@ -143,7 +143,7 @@ def test_a_bias_is_reordered_with_its_features(notebook):
 def test_angles_in_bfloat16_lose_the_distance_far_from_the_start(notebook, seed):
     q, k = np.random.default_rng(seed).normal(size=(2, 6, 8))
     names = notebook | {"q": q, "k": k, "omega": notebook["frequencies"](8)}
-    source = next(cell for cell in code_between("todays_head", "## 1 ·", "## 2 ·") if "def scores_from" in cell)
+    source = next(x for x in code_between("todays_head", "## Appendix", "the direction of") if "def scores_from" in x)
     exec(source, names)
     right, largest = names["scores_from"](0), np.abs(names["scores_from"](0)).max()
     assert np.allclose(right, notebook["rotated"](q) @ notebook["rotated"](k).T) and np.allclose(
@@ -176,6 +176,11 @@ def test_what_is_said_of_positions_far_away():
     weights = {name: {gap: row[5] for gap, row in of.items()} for name, of in found["row"].items()}
     assert found["head"] == [19, 7] and found["words"][5] == " house"
     assert weights["as trained"]["6000"] < 0.1 < 0.8 < weights["by parts"]["6000"]
+    assert [round(found["row"]["as trained"]["6000"][i], 2) for i in (0, 5)] == [0.47, 0.02]
+    assert [round(weights["by parts"][gap], 2) for gap in ("6000", "12000")] == [0.81, 0.39]
+    house = found["house"]["6000"]
+    assert [round(house[name], 2) for name in ("told", "19.7", "24.3", "24.8")] == [0.93, 0.02, 0.98, 0.92]
+    assert len(found["house"]["8000"]) == 9 and max(found["house"]["8000"].values()) < 0.1
 
 
 def test_what_has_come_since_is_what_the_configurations_say():
@@ -184,7 +189,7 @@ def test_what_has_come_since_is_what_the_configurations_say():
 
     assert stored("heads_2026")["since"] == reference_heads.since()
     counted = {name: (sum(other), len(other)) for name, _, other in reference_heads.since()}
-    assert counted == {"SmolLM3": (9, 36), "Gemma 3": (22, 26), "Gemma 3n": (15, 35), "Qwen3-Next": (36, 48)}
+    assert counted == {"SmolLM3": (9, 36), "Gemma 3 1B": (22, 26), "Gemma 3n": (15, 35), "Qwen3-Next": (36, 48)}
 
 
 # --- the head
@@ -291,7 +296,7 @@ def test_a_design_of_another_shape_is_told(result):
 def test_one_place_back_needs_the_fast_pairs_and_not_the_slow_ones(notebook):
     names = dict(notebook)
     (source,) = (cell for cell in code_between("todays_head", "## 2 ·", "## 3 ·") if "def one_back" in cell)
-    source = source[: source.index("title = ")]
+    source = source[: source.index("_, ax = ")]
     smallest = {}
     for left_out, cells in (
         ("none", []),

@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from attncourse.engine.run import Unfit
 from attncourse.training import decoder
 from attncourse.writer import grammar
 from attncourse.writer.grammar import judge_beginning
+from tools.series import find_notebook
 
 RECORDED = writer.recorded()
 MODELS = {name: writer.stored(name) for name in writer.STORED}
@@ -152,13 +154,6 @@ def test_forbidden_edges_get_no_weight_and_heads_can_be_switched_off():
     assert (model.attention[1].W_O[16:24] != 0).any()
 
 
-def test_as_if_divides_the_scores_by_another_root():
-    model, tokens = writer.Writer(rng=0), writer.tokens_of("the cats that")
-    log_8, log_2 = (np.log(m(tokens)[1][0][..., -1, :]) for m in (model, writer.as_if(model, 2)))
-    centred_8, centred_2 = (x - x.mean(-1, keepdims=True) for x in (log_8, log_2))
-    np.testing.assert_allclose(centred_2, 2 * centred_8, atol=1e-12)
-
-
 def test_a_window_counts_the_token_itself():
     for width, n in itertools.product((1, 3, 9), (1, 5)):
         rows = writer.window(width, n=n).sum(-1).tolist()
@@ -262,6 +257,13 @@ def test_the_stored_weights_are_those_of_the_code():
     assert found["grammatical"] > 0.98 and found["agreement"] > 0.98
 
 
+def test_the_notebook_lists_every_word_of_the_language():
+    source = find_notebook("one_token_at_a_time").source.read_text("utf-8")
+    listed = source.split("All words, and the rules")[1].split("# A sentence is")[0]
+    words = " ".join(re.findall(r"\*(.+?)\*", listed)).split()
+    assert sorted([*words, "."]) == sorted(grammar.WORDS) and len(grammar.WORDS) == 39
+
+
 # --- the answers to "Try it"
 
 
@@ -271,14 +273,6 @@ def test_with_seed_3_a_plural_subject_is_found_by_way_of_that():
     assert (
         np.array(RECORDED[3]["rows"])[0, 1, :, writer.SUBJECT].argmax() == 1
     )  # in the singular it looks at the subject
-
-
-def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third():
-    tokens = writer.tokens_of("the happy children that the dog hears")
-    ways = (writer.as_if(MODELS["writer"], d_k)(tokens)[1] for d_k in (8, 64))
-    sharp, flat = (np.stack(maps)[:, 0, :, -1] for maps in ways)  # (2, h, n)
-    assert (flat.max(-1) < sharp.max(-1)).all()
-    assert sharp[1, 2, 3] > 0.9 and 0.25 < flat[1, 2, 3] < 0.42
 
 
 def test_about_half_survives_two_averaged_heads_of_keys_and_values():

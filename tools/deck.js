@@ -30,22 +30,30 @@ const toEnd = (end) => () => {
 };
 window.deckKeys = { 36: toEnd("min"), 35: toEnd("max") };
 
-// What is moved or clicked in a picture of the speaker's window is so on the projector, too: it opened that window.
+// What is moved or clicked in a picture of the projector is so in the speaker's window, too, and the other way round: the
+// projector opened that window, and this slide there says that it is there.
+const others = projector ? [projector] : [];
+const post = (told) => others.forEach((other) => other.postMessage(JSON.stringify({ namespace: "attnlib", ...told }), "*"));
+if (projector && !preview) post({ type: "here" });
+let heard = false; // what is done here is what another window has told
 const stills = () => [...document.querySelectorAll("[data-attnlib]")];
 const tell = ({ type, target, clientX, clientY, isTrusted }) => {
   const still = target.closest?.("[data-attnlib]");
-  if (!still || (type === "click" && !isTrusted)) return;
+  if (!still || heard || (type === "click" && !isTrusted)) return;
   const at = [...still.querySelectorAll("*")].indexOf(target), box = target.getBoundingClientRect();
   const place = [(clientX - box.left) / box.width, (clientY - box.top) / box.height];
-  projector.postMessage(JSON.stringify({ namespace: "attnlib", type, still: stills().indexOf(still), at, place, value: target.value }), "*");
+  post({ type, still: stills().indexOf(still), at, place, value: target.value });
 };
-for (const type of projector ? ["input", "click"] : []) window.addEventListener(type, tell, true);
-window.addEventListener("message", ({ data }) => {
+for (const type of ["input", "click"]) window.addEventListener(type, tell, true);
+window.addEventListener("message", ({ data, source }) => {
   const { namespace, type, still, at, place, value } = typeof data === "string" && data.startsWith("{") ? JSON.parse(data) : {};
+  if (namespace === "attnlib" && type === "here") others.push(source);
   const target = namespace === "attnlib" && stills()[still]?.querySelectorAll("*")[at];
   if (!target) return;
   const box = target.getBoundingClientRect();
   if (type === "input" && target.type === "range") target.value = value;
   const where = { clientX: box.left + place[0] * box.width, clientY: box.top + place[1] * box.height };
+  heard = true;
   target.dispatchEvent(type === "click" ? new MouseEvent(type, { bubbles: true, ...where }) : new Event(type, { bubbles: true }));
+  heard = false;
 });

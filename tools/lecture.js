@@ -18,9 +18,9 @@ body[data-speaker-layout="default"] #upcoming-slide { left: 0; top: ${(46 * down
 body[data-speaker-layout="default"] #speaker-controls { top: 0; width: 54%; height: 100%; font-size: 17px }
 .speaker-controls-notes :is(.say, .do, .key)::before { font-size: 13px; font-weight: 700; margin-right: 6px }
 .speaker-controls-notes .say::before { content: "SAY" }
-.speaker-controls-notes .do { font-size: 15px }
 .speaker-controls-notes .do::before { content: "DO" }
 .speaker-controls-notes .key::before { content: "KEY" }
+.speaker-controls-notes .key:empty { display: none }
 .speaker-controls-notes pre { font-size: 14px; margin: 0 0 4px; white-space: pre-wrap }
 .speaker-controls-notes .replies { font-size: 14px }
 .speaker-controls-notes kbd { border: 1px solid; border-radius: 4px; font: inherit; padding: 0 4px }
@@ -38,21 +38,15 @@ function whole(body, picture) {
 }
 
 // Returns how much larger the picture can be drawn, above or beside its sentence.
-function zoom(body, picture) {
+function zoom(body, picture, most) {
   const words = picture.querySelector(":scope > p, :scope > ul, :scope > .code");
   const large = picture.querySelector(":scope > table") || body.closest("[data-kind=exercise]:has(.code)");
-  const most = large ? TABLE : words ? TEXT : LARGEST;
+  most ??= large ? TABLE : words ? TEXT : LARGEST;
   const fits = (step) => {
     picture.style.zoom = (SMALLEST + step * STEP).toFixed(2);
     return whole(body, picture);
   };
-  let low = 0, high = Math.round((most - SMALLEST) / STEP);
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (fits(middle)) low = middle;
-    else high = middle - 1;
-  }
-  fits(low);
+  fits(largest(0, Math.round((most - SMALLEST) / STEP), fits));
   return +picture.style.zoom;
 }
 
@@ -208,6 +202,36 @@ function spread(body, picture) {
   }
 }
 
+// The largest of some numbers, from `low` on, that fits; `low` need not.
+function largest(low, high, fits) {
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+// A vote and the table that answers it: the words are as large as they can be, and the table hardly smaller, never larger.
+function voted(section, body, picture) {
+  if (!picture.querySelector(":scope > table") || !body.querySelector(".vote")) return false;
+  const fits = (how) => (size) => {
+    section.style.setProperty("--asks", size + "px");
+    for (const name of ["asks", "beside", "tight", "dense"]) section.classList.toggle(name, how.includes(name));
+    picture.style.zoom = 0.045 * size;
+    return whole(body, picture);
+  };
+  for (const [least, ...ways] of [[28, "asks", "asks beside"], [23, "asks tight", "asks tight beside"]]) {
+    const [size, how] = ways.map((way) => [largest(least - 1, 36, fits(way)), way]).reduce((a, b) => (b[0] > a[0] ? b : a));
+    if (size < least) continue;
+    fits(how)(size);
+    zoom(body, picture, size / 20);
+    return true;
+  }
+  section.classList.remove("asks");
+  return false;
+}
+
 function fit(section) {
   const body = section.querySelector(".body");
   const picture = section.querySelector("[data-kind]:not([data-kind=title]) .picture");
@@ -220,6 +244,7 @@ function fit(section) {
     style.width = "";
     style.removeProperty("--air");
   }
+  if (voted(section, body, picture)) return spread(body, picture);
   const least = picture.querySelector(".attnlib-live, .attnlib-figure, img") ? 1.5 : 1.2; // a table has letters as large as dense words
   const ways = ["", "dense", "dense tight"];
   const attempt = (how) => {
@@ -300,7 +325,7 @@ window.addEventListener("load", async () => {
   for (const asks of new Set(answers.filter((one) => !again.includes(one)).map((one) => one.parentElement))) {
     const key = Object.assign(document.createElement("i"), { className: "fragment" }), section = asks.closest("section");
     section.querySelector(".body").append(key);
-    section.querySelector(".notes p").insertAdjacentHTML("afterend", '<p class="key"><kbd>→</kbd> the answer, for nobody</p>');
+    section.querySelector(".notes .key:empty").innerHTML = "<kbd>→</kbd> the answer, for nobody";
     asks.addEventListener("click", () => key.matches(".visible") || key.remove());
     Reveal.on("fragmentshown", ({ fragment }) => {
       if (fragment !== key) return;

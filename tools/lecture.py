@@ -38,6 +38,10 @@ CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
 BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
+KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
+UNSAID = re.compile(
+    '<(div|p) class="(?:replies|say so-far|early)">.*?</\\1>', re.DOTALL
+)  # beside what is said of a slide
 
 
 class Slide(NamedTuple):
@@ -77,16 +81,17 @@ class Slide(NamedTuple):
         picture = with_bars(to_fill_in(self.picture, self.given) if table else self.picture)
         shown, said = block("picture", picture, None if table else 0), block("says", words, 1)
         sign = self.sign * ("?" in self.question and not table)
-        body = asked + sign + shown + said if self.question else said + shown
+        below = self.question or 'class="fragment answer"' in words.partition("</p>")[0]  # of a picture that stays
+        body = asked + sign + shown + said if below else said + shown
         return (
             f'<section data-kind="{self.kind}"><div class="slide">{head}<div class="body">{body}</div>'
             f"<footer>{self.foot or markdown(self.head)}</footer></div>"
-            f'<aside class="notes">{markdown(self.minutes)}{keys(body)}{self.notes}{self.after}</aside></section>'
+            f'<aside class="notes">{markdown(self.minutes)}{with_keys(self.notes, body)}{self.after}</aside></section>'
         )
 
 
 def keys(body):
-    """Return what the next key shows of a slide, and the one after it, for its speaker."""
+    """Return what each of the next keys shows of a slide, for its speaker."""
     first = {
         "the table": f"<span {LATER}",
         "what stands below the table": f"<p {LATER}",
@@ -99,23 +104,38 @@ def keys(body):
         "the sentence": 'class="says fragment',
     }
     shown = [[what for what, sign in each.items() if sign in body] for each in (first, second)]
-    told = ", then ".join(f"<kbd>→</kbd> {' and '.join(what)}" for what in (shown[0][:1], shown[1]) if what)
-    if "data-attnlib" in body:
-        told += ", and " * bool(told) + "<kbd>PageDown</kbd> out of the view"
-    return f'<p class="key">{told}</p>' if told else ""
+    return [f"<kbd>→</kbd> {' and '.join(what)}" for what in (shown[0][:1], shown[1]) if what]
+
+
+def with_keys(notes, body):
+    """Return the notes of a slide with its keys where they are pressed: each *Click.* has one, and the last the rest.
+
+    Without a *Click.* they come first. How one leaves a view comes last.
+    """
+    told, line = keys(body), KEY[:-4] + "{}</p>"
+    if told and KEY not in notes:
+        notes = KEY + notes
+    while told and KEY in notes:
+        now = 1 if notes.count(KEY) > 1 else len(told)
+        notes = notes.replace(KEY, line.format(", then ".join(told[:now])), 1)
+        told = told[now:]
+    return notes + line.format("<kbd>PageDown</kbd> out of the view") * ("data-attnlib" in body)
 
 
 def mark_lines(text):
     """Return what a speaker says and does at a slide, each in its line. A quotation that ends a sentence is said."""
-    found = []
-    for i, part in enumerate(re.split(r"“([^”]*[.?!])”", text)):
-        line = inline(part.strip())
-        if i % 2:
+    text, early, spare = text.partition("*Early?*")
+    found, marks = [], {"*Click.*": KEY, "*Vote.*": VOTE + KEY}
+    for part in re.split(r"(“[^”]*[.?!]”|\*(?:Click|Vote)\.\*)", text):
+        line = inline(part.strip().removeprefix("“").removesuffix("”") if part[:1] == "“" else part.strip())
+        if part in marks:
+            found.append(marks[part])
+        elif part[:1] == "“":
             found.append(f'<p class="say">{line}</p>')
         elif line:
             line = re.sub(r"\b(Home|End|[Cc]lick|[Aa]rrow keys?)\b", r"<kbd>\1</kbd>", line)
             found.append(f'<p class="do">{line[0].upper() + line[1:]}</p>')
-    return "".join(found)
+    return "".join(found) + f'<p class="early"><strong>Early?</strong> {inline(spare.strip())}</p>' * bool(early)
 
 
 def headline(slide):
@@ -202,13 +222,10 @@ def clock(row, step):
         (slide.notes, r"\((\d) min\)") if slide.kind != "exercise" else (slide.words, r" · (\d+) minutes")
         for slide in row
     ]
-    asked = [2 * ("Vote first." in words) + sum(map(int, re.findall(each, words))) for words, each in told]
+    asked = [2 * ("Right is <strong>" in words) + sum(map(int, re.findall(each, words))) for words, each in told]
     rest = max(step.minutes - sum(asked), 0.5 * len(row))
     share = (step.minutes - rest) / max(sum(asked), 1)
-    spoken = [
-        65 + len(re.sub("<p>(Vote first|<strong>Coming).*?</(ul|p)>", "", one.notes, flags=re.DOTALL).split())
-        for one in row
-    ]
+    spoken = [65 + len(UNSAID.sub("", one.notes).split()) for one in row]
     spread = [minutes * share + rest * words / sum(spoken) for minutes, words in zip(asked, spoken, strict=True)]
     ends = accumulate(spread, initial=step.begins)
     return [
@@ -233,7 +250,15 @@ def terminal(cell, picture):
 def vote(question):
     """Return what a speaker needs at a question with options: the right letter, and what to reply to each other one."""
     wrong = [f"- *{letter}*: {why}" for letter, why in question.because.items() if letter != question.right]
-    return markdown("\n".join([f"Vote first. Right is **{question.right}**. What to reply to the others:\n", *wrong]))
+    told = f"Vote: read the options aloud, count hands. Right is **{question.right}**. To the others:"
+    return f'<p class="do">{inline(told)}</p><div class="replies">{markdown(chr(10).join(wrong))}</div>'
+
+
+def placed(asked, said):
+    """Return what is said at a slide with the vote where it has *Vote.*, which a slide with a vote must have."""
+    if bool(asked) != (VOTE in said):
+        sys.exit(f"a vote without *Vote.* in TEACHING.md, or *Vote.* without a vote. Fix: there, at\n{said}")
+    return said.replace(VOTE, asked)
 
 
 def source_key(cell):
@@ -293,7 +318,7 @@ class Chapter:
         """
         notes = self.notes("")[0]
         if before:
-            notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
+            notes = f'<p class="say so-far">So far: {inline(plans.remember(before.cells))}</p>{notes}'
         head = f"{self.notebook.number} · {self.notebook.title}"
         above = TOLD["openings"].get(self.notebook.slug)
         if above == "":
@@ -310,8 +335,8 @@ class Chapter:
         asked = markdown(asks or plans.opening(self.sections[""]))
         return Slide(head, "", shows, notes, asked, claim=title, given=given)
 
-    def slides(self, heading):
-        """Return the slides of a section, each with what is said at it."""
+    def slides(self, heading, plan=""):
+        """Return the slides of a section, each with what is said at it; a plan may show something else."""
         cells = plans.section(self.sections, heading, self.notebook.name)
         notes, head = self.notes(heading), f"{self.notebook.number} · {heading}"
         if has_tag(cells[0], "exercise"):
@@ -319,6 +344,7 @@ class Chapter:
         found, entries = [], TOLD["slides"].get(f"{self.notebook.slug} · {heading}", [])
         pictured = plans.slide_cells(cells)
         for cell, entry in zip(pictured, entries + [{}] * len(pictured), strict=False):
+            entry = entry | entry.get(plan, {})
             question, asked = plans.question_of(cell, cells)
             asked = asked if entry.get("asks", "?") else None
             told, question = vote(asked) if asked else "", markdown(question)
@@ -335,15 +361,16 @@ class Chapter:
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture, given = self.picture(shown, entry.get("shows"), "instead" not in entry), entry.get("given", 1)
             picture = markdown(entry.get("instead", "")) + picture
+            sign = f'<div class="sign">{markdown(entry["sign"])}</div>' if "sign" in entry else self.sign
             if question and ALIVE in picture:
                 waits = markdown(entry.get("waits", ""))
                 full = "<table" in question + waits or ("<ul" in question and " short" not in question)
-                found.append(Slide(head, "", waits, told, question + self.sign * (not full), given=given))
+                found.append(Slide(head, "", waits, told, question + sign * (not full), given=given))
                 question = told = ""
-            sign, title = self.sign * (PICTURE in picture), entry.get("claim", "")
+            sign, title = sign * (PICTURE in picture), entry.get("claim", "")
             found.append(Slide(head, says, picture, told, question, kind, sign=sign, claim=title, given=given))
         notes += [""] * len(found)
-        return [slide._replace(notes=slide.notes + said) for slide, said in zip(found, notes, strict=False)]
+        return [slide._replace(notes=placed(slide.notes, said)) for slide, said in zip(found, notes, strict=False)]
 
     def exercise(self, heading, head, notes):
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
@@ -393,7 +420,7 @@ def last_slide(chapters, plan, home):
     items = "".join(f"<li>{glyph(chapter.notebook.slug)}<span>{chapter.remember()}</span></li>" for chapter in chapters)
     last, notes = (
         plan.steps[-1],
-        "" if home else markdown("Write on the board where the notebooks are, or give it to the deck: `?at=`."),
+        "" if home else markdown("Write on the board where the notebooks are."),
     )
     if more := plan.homework.partition("; where no ")[2]:
         notes += markdown(f"Where no {more}.")
@@ -411,7 +438,7 @@ def at_home(plan, home):
     speaks = find_notebook("it_speaks")
     return (
         f"**At home:** {own}. Then {now}.\n\n**The way on:** {speaks.number} · {speaks.title}, a language model "
-        f"through your own code. <span id='at'>{site}</span>"
+        f"through your own code.\n\n**Notebooks:** <span id='at'>{site}</span>"
     )
 
 
@@ -433,7 +460,7 @@ def slides(name, home=None):
     plan = plans.plan_of(guide, name)
     chapters = {step.number: Chapter(guide, step.number) for step in plan.steps if step.number}
     rows = [
-        [slide for heading in step.headings for slide in chapters[step.number].slides(heading)]
+        [slide for heading in step.headings for slide in chapters[step.number].slides(heading, name)]
         if step.number
         else [break_slide(step, chapters[then.number])]
         for step, then in pairwise(plan.steps)
@@ -469,7 +496,9 @@ def with_the_next(found, plan):
     """Return slides whose notes end with the title of the next, and say what a speaker leaves out who is late."""
     titles = [re.sub("</?(h1|h2|span).*?>", "", headline(slide)[0]) for slide in found] + [""]
     told = {
-        first: f"<p><strong>Late?</strong> Leave this out. Go on to slide {behind + 1}: {titles[behind]}</p>"
+        first: f"<p><strong>Late?</strong> Leave this out: <kbd>g</kbd> <kbd>{behind + 1}</kbd> <kbd>Enter</kbd>"
+        + f", to {titles[behind]}" * (behind > first + 1)
+        + "</p>"
         for first, behind in left_out(found, plan).items()
     }
     return [

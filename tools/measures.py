@@ -602,7 +602,8 @@ def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, tra
     """Return losses of a second copy that stands far away by its positions alone, {way: {gap: of four texts}}.
 
     Of random tokens, twice, and of prose and code. "another text": what follows the gap is no copy. "row": of a head
-    that copies, the weights of " red" in the second copy on the first, as trained and by parts.
+    that copies, the weights of " red" in the second copy on the first, as trained and by parts. "house": as trained,
+    the probability of " house" after this " red", and the weight on " house" of each head that copies.
     """
     omega = rotary.frequencies(D_K, speaker.base)
     parts = slow_by_parts(omega, factor, trained)
@@ -624,12 +625,18 @@ def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, tra
     }
     other = {gap: second(far(speaker, gap, omega), prose + code) for gap in gaps}
     head, sentence = tuple(recorded("copying")["heads"][0]), speaker.tokens(FAR)
-    half, rows = len(sentence), {}
+    half, rows, house = len(sentence), {}, {}
     for name in ("as trained", "by parts"):
         maps = (far(speaker, gap, *ways[name]).maps_of(sentence * 2, [head])[head] for gap in gaps)
         rows[name] = {gap: x[half + FAR_QUERY, :half] for gap, x in zip(gaps, maps, strict=True)}
+    heads, (query, key) = [tuple(one) for one in recorded("copying")["heads"]], (half + FAR_QUERY, FAR_QUERY + 1)
+    for gap in gaps:
+        trained_one = far(speaker, gap, omega)
+        hidden, maps = trained_one(sentence * 2)[0], trained_one.maps_of(sentence * 2, heads)
+        told = np.exp(-speaker.surprise(hidden[query : query + 1], sentence[key : key + 1])[0])
+        house[gap] = {"told": float(told)} | {f"{one[0]}.{one[1]}": maps[one][query, key] for one in heads}
     words = [speaker.tokenizer.decode([number]) for number in sentence]
-    return {"loss": losses, "another text": other, "head": head, "words": words, "row": rows}
+    return {"loss": losses, "another text": other, "head": head, "words": words, "row": rows, "house": house}
 
 
 @store_result

@@ -28,7 +28,7 @@ PLAIN_CELLS = re.compile(
 )  # of a table: the page says so
 ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
 FIRST = 400  # letters of text below the question, and a phone still shows the picture behind them
-LONG = 13  # lines of code that stay on one sheet of paper
+LONG, BRIEF = 20, 7  # lines that stay on one sheet of paper, and printed ones that stay below their code
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -202,6 +202,7 @@ def columns_html(lines):
     words = "\n".join(lines)
     kind = " columns" if re.search(r"\S {2,}\S|^ ", words, re.MULTILINE) else ""
     kind += " aligned" * (bool(gaps) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
+    kind += " long" * (len(lines) > LONG) + " brief" * (len(lines) < BRIEF)
     shown = []
     for line in lines:
         parts, last = [], 0
@@ -214,7 +215,7 @@ def columns_html(lines):
             whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
         deep = len(line) - len(line.lstrip())
         whole = breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole))  # an arrow stays whole
-        shown.append(f"<span style=--in:{deep}>{whole}</span>" if len(line) > PHONE else f"{whole}\n")
+        shown.append(f"<span style=--in:{deep}>{whole}\n</span>" if len(line) > PHONE else f"{whole}\n")
     return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
 
 

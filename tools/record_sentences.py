@@ -4,7 +4,7 @@
 
 A score is one letter: how far it lies below the largest of its row, as a square root in 88 steps, so that what gets
 most of the weight is finest. A row begins with a letter for the length of that scale. From these letters
-lite/sentence.js takes the softmax at any d_k; tests/test_smollm_sentences.py compares its weights with the model's.
+lite/sentence.js takes the softmax; tests/test_smollm_sentences.py compares its weights with the model's.
 Stored scores do not tell what another model says. So a sentence also has what the whole model does at each d_k, and
 with each mistake that the page can make: next words, one head's row, how it goes on; and next words without each head.
 """
@@ -176,9 +176,9 @@ def record_sentence(speaker, sentence):
 def workings_of(speaker, numbers, start, answer):
     """Return how the head that a sentence starts with comes to its row, at each stop: what the page draws of it.
 
-    `words` are the two with most weight as trained. Of a stop: all scores q.k, the query and the keys of these two in
-    letters, and `lifts`: how much the whole value of each word, on its straight way to the end, adds to the logit of
-    `answer` above the mean of all tokens.
+    `words` are the two with most weight as trained. `lifts` are as trained: how much the whole value of each word, on
+    its straight way to the end, adds to the logit of `answer` above the mean of all tokens. Of a stop: all scores q.k,
+    and the query and the keys of these two in letters.
     """
     (layer, head, _), (token,) = start, speaker.tokens(answer)
     at = (head - 1) * speaker.shape.kv_heads // speaker.shape.heads
@@ -199,15 +199,15 @@ def workings_of(speaker, numbers, start, answer):
         scores = keys @ query
         if not stops:
             words = [int(j) for j in np.argsort(-scores)[:2]]
-        size = np.sqrt(np.mean(x[-1] ** 2) + speaker.shape.eps)  # by which the last norm divides
-        lifts = (found["values"] @ out * speaker.norm / size) @ towards
+            size = np.sqrt(np.mean(x[-1] ** 2) + speaker.shape.eps)  # by which the last norm divides
+            lifts = (found["values"] @ out * speaker.norm / size) @ towards
         stops[d_k] = {
             "scores": [round(float(score), 2) for score in scores],
             "query": pack_vector(query, np.abs(query).max()),
             "keys": [pack_vector(keys[j], np.abs(keys[words]).max()) for j in words],
-            "lifts": [round(float(lift), 2) for lift in lifts],
         }
-    return {"words": words, "answer": answer, "stops": [stops[d_k] for d_k in STOPS]}
+    lifts = [round(float(lift), 2) for lift in lifts]
+    return {"words": words, "answer": answer, "lifts": lifts, "stops": [stops[d_k] for d_k in STOPS]}
 
 
 def pack_vector(vector, most):

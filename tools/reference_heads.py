@@ -74,7 +74,7 @@ def since():
     own = shared.num_hidden_layers - shared.num_kv_shared_layers
     return [
         ["SmolLM3", "no rotation", [1 - rotated for rotated in smol.no_rope_layers]],
-        ["Gemma 3", "a window", [int(kind == "sliding_attention") for kind in gemma.layer_types]],
+        ["Gemma 3 1B", "a window", [int(kind == "sliding_attention") for kind in gemma.layer_types]],
         ["Gemma 3n", "an earlier layer's keys", [int(i >= own) for i in range(shared.num_hidden_layers)]],
         ["Qwen3-Next", "a state", [int(kind == "linear_attention") for kind in linear.layer_types]],
     ]

@@ -11,7 +11,7 @@ from attnlib.symbols import maths
 
 PALE = "·"  # stands where nothing is known yet
 ROW = '<tr style="background:transparent">'  # without the stripes of JupyterLab, which would show through a tint
-_TABLE = '<table style="border-collapse:{};border-spacing:2px;color:currentColor;margin:6px 0;font-size:90%">'
+_TABLE = '<table style="border-collapse:{};border-spacing:2px;color:currentColor;margin:6px 0;font-size:93%">'
 
 
 def words(text):

@@ -269,14 +269,6 @@ def without_head(model, layer, head):
     return model
 
 
-def as_if(model, d_k):
-    """Return a copy of a model whose scores are divided by the root of another d_k."""
-    model = copy.deepcopy(model)
-    for attention in model.attention:
-        attention.W_Q *= (attention.d_k / d_k) ** 0.5
-    return model
-
-
 def window(width, keep_first=False, n=LENGTH):
     """Return (n, n) of bool: a token sees itself and the width - 1 before it, and perhaps the very first one."""
     i = np.arange(n)

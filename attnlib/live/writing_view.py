@@ -12,7 +12,7 @@ import numpy as np
 from .. import arguments, core, svg
 from ..colours import KEY, NEXT
 from ..validation import ShapeError
-from .controls import DIVISOR, choice, integers, stops
+from .controls import choice, integers
 from .view import LiveView
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 70, 60, 100  # pixels of a map, of the room around it
@@ -23,35 +23,30 @@ START, END = "<s>", "."  # the token before all words, and the one after which n
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
 
-def writing(
-    next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14, d_k: int = 8, seed: int = 0
-) -> LiveView:
+def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14, seed: int = 0) -> LiveView:
     """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
 
     Parameters
     ----------
     next_word : callable
-        ``next_word(tokens, d_k) -> (logits, weights)`` for the word behind `tokens`, a tuple that begins with "<s>":
-        logits (V,), and {name of a head: its weights at the last token, (n,)}. Its scores are divided by sqrt(d_k)
-        for the `d_k` that is given, whatever the model's own is.
+        ``next_word(tokens) -> (logits, weights)`` for the word behind `tokens`, a tuple that begins with "<s>":
+        logits (V,), and {name of a head: its weights at the last token, (n,)}.
     vocabulary : sequence of str, V
         The words; a sentence ends with ".".
     longest : int
         Words of a sentence at most, up to 64.
-    d_k : int
-        The model's own, where the slider starts.
     seed : int
-        Of the first sentence; the slider "sentence" writes others. The same random numbers serve at every temperature
-        and d_k: a word changes only where the probabilities do.
+        Of the first sentence; the slider "sentence" writes others. The same random numbers serve at every
+        temperature: a word changes only where the probabilities do.
 
     Returns
     -------
     LiveView
-        Controls: step, temperature, d_k, sentence.
+        Controls: step, temperature, sentence.
 
     Examples
     --------
-    >>> def next_word(tokens, d_k):
+    >>> def next_word(tokens):
     ...     return np.zeros(2), {"head 1": np.full(len(tokens), 1 / len(tokens))}
     >>> view = writing(next_word, ["again", "."], longest=4)
     >>> view.sliders["step"].value = 0
@@ -59,15 +54,15 @@ def writing(
     array([[1.]])
     """
     vocabulary, longest = _words(vocabulary), arguments.whole(longest, "longest", 1, LONGEST)
-    d_k, seed = arguments.whole(d_k, "d_k", 1, 1024), arguments.whole(seed, "seed", 0)
+    seed = arguments.whole(seed, "seed", 0)
     model = lru_cache(maxsize=512)(_validating(next_word, len(vocabulary)))
     tokens_at = lru_cache(maxsize=64)(lambda *chosen: _write_sentence(model, vocabulary, longest, *chosen))
     now: dict[str, Any] = {}
 
-    def render(step, temperature, d_k, draw, key=None):
-        tokens = tokens_at(temperature, d_k, draw)
+    def render(step, temperature, draw, key=None):
+        tokens = tokens_at(temperature, draw)
         n = min(1 + step, len(tokens) - 1)  # tokens before the word that is being written
-        logits, weights = model(tokens[:n], d_k)
+        logits, weights = model(tokens[:n])
         now.update(heads=list(weights), tokens=tokens[:n])
         maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
@@ -92,9 +87,8 @@ def writing(
         return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     controls = {
-        "step": integers("step", 0, longest - 1, min(longest // 2, longest - 1)),
+        "step": integers("step", 0, longest - 1, min(2, longest - 1)),
         "temperature": choice("temp.", TEMPERATURES, 1),
-        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
     return _Writing(controls, render, labels=lambda: (now["heads"], now["tokens"], None), picked={"key": None})
@@ -109,10 +103,10 @@ def _words(vocabulary):
 
 def _validating(next_word, size):
     """Return a function that looks at what `next_word` returns."""
-    arguments.function(next_word, "next_word", "next_word(tokens, d_k)")
+    arguments.function(next_word, "next_word", "next_word(tokens)")
 
-    def model(tokens, d_k):
-        answer = next_word(tokens, d_k)
+    def model(tokens):
+        answer = next_word(tokens)
         try:
             logits, weights = answer
             logits, weights = arguments.to_array(logits), {str(k): arguments.to_array(w) for k, w in weights.items()}
@@ -140,11 +134,11 @@ class _Writing(LiveView):
     row_name = "head row"
 
 
-def _write_sentence(model, vocabulary, longest, temperature, d_k, draw):
+def _write_sentence(model, vocabulary, longest, temperature, draw):
     """Return the tokens of a whole sentence; a word is the one in whose share of 0..1 a random number falls."""
     tokens, chance = (START,), np.random.default_rng(draw).random(longest + 1)
     while len(tokens) <= longest and tokens[-1] != END:
-        p = _probabilities(model(tokens, d_k)[0], temperature)
+        p = _probabilities(model(tokens)[0], temperature)
         i = min(int(np.searchsorted(p.cumsum(), chance[len(tokens)])), len(p) - 1)
         tokens = (*tokens, vocabulary[i])
     return tokens

@@ -18,6 +18,8 @@ const readable = (html) => {
   for (const part of page.querySelectorAll("td, th, br")) part.append(" ");
   return page;
 };
+// Who types sqrt means the page whose title says it in words.
+if (typeof Scorer !== "undefined") Scorer.score = ([, title, , , score]) => score + (/\bsqrt\b/i.test(location.search) && /square root/.test(title) ? 20 : 0);
 if (typeof Search !== "undefined")
   Search.makeSearchSummary = (html, words, anchor) => {
     const page = readable(html);

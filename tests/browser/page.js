@@ -535,6 +535,24 @@ window.ask = {
       return animate.call(this, frames, ...rest);
     };
   },
+  // What is wrong on paper: a table's word is torn, something is wider than the sheet, a picture is a stamp, lines are lone.
+  onPaper: () => {
+    const torn = [...document.querySelectorAll("main table")].flatMap((table) => {
+      const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), range = document.createRange(), found = [];
+      while (walker.nextNode())
+        for (const { 0: word, index } of walker.currentNode.data.matchAll(/[\w.]+/g)) {
+          range.setStart(walker.currentNode, index), range.setEnd(walker.currentNode, index + word.length);
+          if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) found.push(["torn", word]);
+        }
+      return found;
+    });
+    const seen = [...document.querySelectorAll("main :is(table, .code, .printed, .card, .attnlib-live svg, .attnlib-figure > svg)")].filter((one) => one.getClientRects().length);
+    const right = document.querySelector("main").getBoundingClientRect().right;
+    const wide = seen.filter((one) => one.getBoundingClientRect().right > right + 55 || (!one.matches("svg") && one.scrollWidth > one.clientWidth + 1));
+    const small = seen.filter((one) => one.matches("svg") && one.getBoundingClientRect().height > 1).filter((one) => one.getScreenCTM().a < 0.6);
+    const lone = seen.filter((one) => one.matches(".code, .printed") && +getComputedStyle(one).orphans < 3);
+    return [...torn, ...[["wide", wide], ["small", small], ["lone", lone]].flatMap(([why, all]) => all.map((one) => [why, one.textContent.slice(0, 40)]))];
+  },
   pages: () => document.querySelectorAll(".pdf-page").length,
   cutInPrint: () =>
     [...document.querySelectorAll(".pdf-page .body")].filter(

@@ -32,7 +32,7 @@ VIEWS = {
         convoy="*AB",
     ),
     "writing": lambda: live.writing(
-        lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
+        lambda tokens: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
     ),
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
@@ -100,6 +100,7 @@ def test_a_word_of_the_ribbons_is_chosen_while_the_slider_stands_where_it_stood(
 
     slider.press("Home")
     assert shows(d_k=1)
+    page.evaluate("ask.settled()")  # what the answer unfolds has come to rest, and nothing moves below the mouse
     box = page.locator('.attnlib-across .attnlib-target[data-row="query"][data-first="9"]').bounding_box()
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert (slider.get_attribute("aria-valuetext"), word.get_attribute("aria-valuetext")) == ("64", "9 “John”")

@@ -32,10 +32,11 @@ def shows_something_new():
         seen |= views
 
 
-# Each notebook in JupyterLab, each view in the classic notebook; in Notebook 7, which is made of JupyterLab's parts,
-# the pages that other tests open there anyway.
-CASES = [("lab", n) for n in NUMPY + TORCH] + [("classic", n) for n in shows_something_new()]
-CASES += [("notebook7", find_notebook(n).name) for n in ("scaling", "vectorized", "masks")]
+# Each view in JupyterLab. In Notebook 7, which is made of JupyterLab's parts, and in the classic notebook, as Colab has
+# it, the pages that other tests open there anyway: a slider, numbers to click, options, a question.
+CASES = [("lab", n) for n in [*shows_something_new(), *TORCH]]
+OPENED = [find_notebook(n).name for n in ("scaling", "vectorized", "masks")]
+CASES += [("notebook7", n) for n in OPENED] + [("classic", n) for n in [*OPENED, find_notebook("start_here").name]]
 LIVE = ".attnlib-live"
 
 
@@ -247,7 +248,7 @@ live.weights_view(lambda d_k: {"a row": maps_at(d_k)["scaled"][0]}, d_k=(1, 64),
 ---
 live.compare(lambda text, times: (list(text), {"wanted": np.eye(4), "yours": np.eye(4)}, "", ""), convoy="*ABC")
 ---
-live.writing(lambda tokens, d_k: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
+live.writing(lambda tokens: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
 ---
 head_map.head_map({"cost": np.full((6, 12), 0.25)}, np.full((6, 12, 4, 4), 0.25), ["the", "cat", "sat", "."])
 ---

@@ -49,6 +49,19 @@ def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
     assert page.locator("section .picture").count() > found["count"] / 2
 
 
+@pytest.mark.parametrize("size", [(1024, 768), (1920, 1080)], ids=lambda size: f"{size[0]}")
+def test_a_vote_is_not_smaller_than_its_table(new_page, built, size):
+    page = new_page(*size)
+    opened(page, built("half-day"))
+    sizes = page.locator("section:has(.vote):has(.picture > table)").evaluate_all(
+        """all => all.map((one) => [".vote", ".question", ".picture"].map((at) => {
+             const style = getComputedStyle(one.querySelector(at));
+             return parseFloat(style.fontSize) * (at === ".picture" ? style.zoom : 1);
+           }))"""
+    )
+    assert len(sizes) > 8 and [one for one in sizes if min(one[:2]) < one[2] or min(one) < 24] == []
+
+
 @pytest.mark.parametrize("name", MOST)
 def test_no_slide_tells_what_it_asks(new_page, built, name):
     page = prepared(new_page())
@@ -122,7 +135,8 @@ def test_words_are_large_where_there_is_room_a_break_ends_at_a_time_and_a_key_is
     assert rest.locator(".back").text_content() == ""
     page.evaluate("at => Reveal.slide(at)", rest.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
     assert re.fullmatch(r"Back at \d\d:\d\d", rest.locator(".back").inner_text())
-    assert page.locator("section").nth(1).locator(".notes .key").first.text_content() == "→ the answer, for nobody"
+    told = page.locator("section").nth(1).locator(".notes .key")
+    assert told.all_text_contents() == ["→ the answer, for nobody", "PageDown out of the view"]
 
 
 def at_view(page, built, number, fragment=""):
@@ -215,7 +229,7 @@ def test_the_address_fills_the_cover_and_lists_slides(new_page, built):
         page, built("45") + "?name=Ada Example&course=ML %26 more&date=3 May&at=example.org/course&slides=1-3,6,5,21-"
     )
     assert page.locator("#about").inner_text() == "Ada Example · ML & more · 3 May"
-    assert page.locator("section .home ~ p").last.text_content().endswith("code. example.org/course")
+    assert page.locator("section .home ~ p").last.text_content().endswith("Notebooks: example.org/course")
     assert page.locator("section footer").all_inner_texts() == [*heads[:3], heads[5], heads[4], *heads[20:]]
     opened(page, built("45") + "?slides=none")
     assert page.locator("section footer").all_inner_texts() == heads
@@ -266,7 +280,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
     told = notes.inner_text()
-    assert f"Coming from {find_notebook('start_here').number}" in told and "this slide to 0:05:30" in told
+    assert "So far: Attention changes the vector" in told and "this slide to 0:05:30" in told
     assert "Next. Which sum leads bank to (1.5, 2.5) beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
     assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them
@@ -344,6 +358,11 @@ def test_what_the_speaker_moves_is_moved_on_the_projector(new_page, built):
     assert slide.get_by_role("slider").first.input_value() == "0"
     click(window.get_by_label("this head"))
     slide.get_by_label("this head").and_(page.locator(":checked")).wait_for()
+    slide.get_by_label("the whole model").click()  # and the other way round
+    window.get_by_label("the whole model").and_(window.locator(":checked")).wait_for()
+    page.keyboard.press("End")
+    window.get_by_text("Too pale").first.wait_for()
+    assert window.get_by_role("slider").first.input_value() == slide.get_by_role("slider").first.input_value() != "0"
 
 
 @pytest.mark.parametrize("answer", [None, "", "Mary", "John"], ids=["none", "a key", "Mary", "John"])

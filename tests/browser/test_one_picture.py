@@ -9,6 +9,7 @@ from test_first_page import guess, opened, url  # noqa: F401
 from attnlib import live
 from attnlib.svg import ribbon_row as drawing
 from tests.test_smollm_sentences import STORED, decoded
+from tools.record_sentences import STOPS
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +38,10 @@ def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer
         new_page(width, 844), f"{request.getfixturevalue('url')}/#s=mary&l={layer}&h={head}&q={query}&d={d_k}"
     )
     guess(page)
-    view.sliders["d_k"].value = d_k
     view.choose(layer=layer - 1, head=head - 1, query=query)
     names, narrow = page.locator("#stage .name"), width < 700
-    at = [float(names.nth(i).get_attribute("y" if narrow else "x")) - 6 * narrow for i in range(14)]
+    below = 0.375 * float(names.first.get_attribute("font-size")) * narrow  # its letters stand on their line
+    at = [float(names.nth(i).get_attribute("y" if narrow else "x")) - below for i in range(14)]
     base = float(names.first.get_attribute("x")) + 8 if narrow else float(names.first.get_attribute("y")) - 33
     deep = float(page.locator("#stage").get_attribute("viewBox").split()[2]) - 146 if narrow else base - 24
     monkeypatch.setattr(drawing, "EDGE" if narrow else "FOOT", base)
@@ -48,7 +49,8 @@ def test_ribbons_are_the_same(request, new_page, view, monkeypatch, width, layer
     monkeypatch.setattr(drawing, "BAND", (38, 24))  # the page is larger than a view
     words = tuple(STORED["mary"]["words"])
     place = drawing.Line(16, words, tuple((i,) for i in range(14)), tuple(at), (0,) * 14, 0, 0, narrow)
-    row = view.shown["weights"][query]
+    kept = STORED["mary"]["stops"][STOPS.index(d_k)]["row"]  # of the whole model, which the page's slider changes
+    row = view.shown["weights"][query] if d_k == 64 else np.array(kept)
     drawn = list(drawing.bands(place, row, query))  # the word that looks, then backwards
     paths = page.locator("#stage path.band").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
     for j, ribbon in zip(range(query, -1, -1), drawn, strict=False):

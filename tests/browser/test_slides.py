@@ -177,6 +177,10 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.borrowed()") == []
     sizes = page.evaluate("ask.sizes()")
     assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 588, "height": 994})  # A4 without its margins
+    assert page.evaluate("ask.onPaper()") == []
 
 
 NARROW = ["start_here", "by_hand", "scaling", "multi_head", "one_token_at_a_time", "todays_head", "less_to_keep"]
@@ -290,7 +294,9 @@ def test_on_paper_code_is_no_output_and_short_lists_stay_whole(new_page, tmp_pat
     assert frames == ["4px", "0px"]
     assert page.locator("main ul").first.evaluate(style, "breakInside") == "avoid"
     assert page.locator(".attnlib-asked").first.evaluate(style, "breakInside") == "avoid"
-    assert {page.locator(".card").nth(k).evaluate(style, "breakInside") for k in range(5)} == {"avoid"}
+    assert page.locator(".card .code + .code").first.evaluate(style, "breakBefore") == "avoid"
+    brief = page.locator("main > .code:has(+ .output > .brief:only-child)")  # its output stays below it
+    assert brief.first.evaluate(style, "breakAfter") == "avoid"
     option = page.locator("[role=radio]").first  # an option is a line of a list, no button
     assert (option.evaluate(style, "borderTopWidth"), option.evaluate(style, "minHeight")) == ("0px", "0px")
     assert "counter(pages)" in page.content()

@@ -12,7 +12,7 @@ onmessage = async ({ data: { load, asked } }) => {
   if (n > 32) return postMessage({ failed: "A sentence must have at most 32 tokens." });
   for (let count = 1; count <= n; count++) { postMessage({ asked, words, count }); await pause(); }
   const maps = new Float32Array(270 * n * n);
-  const d_k = asked.way === "head" || asked.way === "whole" ? asked.d_k : 1;
+  const { d_k } = asked;
   for (let at = 0; at < 270 * n; at++) {
     const i = at % n, head = Math.floor(at / n);
     for (let j = 0; j <= i; j++) maps[at * n + j] = 1 / (i + 1);
@@ -24,5 +24,5 @@ onmessage = async ({ data: { load, asked } }) => {
   const lifts = new Float32Array(270 * n); // layer 5, head 6 adds most, by what it takes of the second word
   if (n > 1) lifts[41 * n + 1] = 1;
   postMessage({ asked, words, next, maps: new Uint8Array(maps.buffer), lifts: new Uint8Array(lifts.buffer) });
-  if (asked.writes) postMessage({ asked, writes: ` ${asked.way} on`, loss: asked.way === "head" ? 2 : 7 });
+  if (asked.writes) postMessage({ asked, writes: ` ${asked.way} on`, loss: asked.way === "whole" ? 2 : 7 });
 };

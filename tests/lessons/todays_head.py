@@ -405,12 +405,15 @@ WRONG = {
         None: [head("halves(norm(q, g_q), n_k - n_q, 1e3)", "halves(norm(k, g_k), 0, 1e3)")],
     },
     "look_back": {
-        "looks_at_itself": [
-            look_back(turned=lambda near, far: (0, 0)),
+        "looks_at_itself": [look_back(turned=lambda near, far: (0, 0)), look_back(turned=lambda near, far: (0,))],
+        "looks_ahead": [
             look_back(turned=lambda near, far: (near, far)),
+            lambda d_k, near, far: alternating(d_k, near, far)[::-1],
+            lambda d_k, near, far: key_turned_forwards(d_k, near, far)[::-1],
         ],
         "looks_elsewhere": [
             look_back(turned=lambda near, far: (-near - 1, -far - 1)),
+            look_back(turned=lambda near, far: (near + 1, far + 1)),
             look_back(turned=lambda near, far: (-(near + far) / 2,)),
         ],
         "one_position_only": [look_back(turned=lambda near, far: (-near,)), look_back(shares=(1.0, 0.5))],

@@ -65,7 +65,9 @@ def _judge_looking(result, d_k, near, far):
         )
     n = LOOKED_AT
     q, k = (rotate(np.broadcast_to(x, (n, d_k))) for x in (query, key))
-    scores = np.where(np.tri(n, dtype=bool), q @ k.T / np.sqrt(d_k), -np.inf)
+    free = q @ k.T / np.sqrt(d_k)
+    wanted = free[: n - far].argmax(axis=-1) - np.arange(n - far)  # how far ahead, without a mask
+    scores = np.where(np.tri(n, dtype=bool), free, -np.inf)
     weights, i = softmax(scores)[far:], np.arange(far, n)
     least = [weights[i - far, i - back].min() for back in (near, far)]
     distance = i - weights.argmax(axis=-1)
@@ -76,8 +78,10 @@ def _judge_looking(result, d_k, near, far):
         sentence = "every token gives all that it sees the same weight"
     elif abs(query @ product) > (1 - 1e-9) * np.linalg.norm(query) * np.linalg.norm(product):
         sentence = "the query is a product of two rotated keys, feature by feature"
-    elif (distance == 0).all():
+    elif (wanted == 0).all():
         sentence = "every token looks at itself"
+    elif np.isin(wanted, (near, far)).all():
+        sentence = "every token would look ahead, where the mask hides all"
     elif not np.isin(distance, (near, far)).all():
         sentence = "some tokens look elsewhere"
     elif min(least) < 0.5 * max(least):

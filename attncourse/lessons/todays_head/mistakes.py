@@ -361,10 +361,8 @@ MISTAKES = (
             _on_both_or_one(lambda x, gain: gain * x / np.sqrt((x**2).mean(axis=-2, keepdims=True) + 1e-6))
         ),
         value_normed=({"v": lambda s: rms_norm(s.values)},),
-        looks_at_itself=(
-            {"looking": lambda s: _looking(s.d_k, (0,))},
-            {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
-        ),
+        looks_at_itself=({"looking": lambda s: _looking(s.d_k, (0,))},),
+        looks_ahead=({"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},),
         looks_elsewhere=({"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},),
         one_position_only=({"looking": lambda s: _looking(s.d_k, (s.near,))},),
         product_of_queries=({"looking": lambda s: _looking(s.d_k, (s.near, s.far), joined=math.prod)},),
