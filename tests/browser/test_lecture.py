@@ -361,7 +361,7 @@ def test_what_the_speaker_moves_is_moved_on_the_projector(new_page, built):
     slide.get_by_label("the whole model").click()  # and the other way round
     window.get_by_label("the whole model").and_(window.locator(":checked")).wait_for()
     page.keyboard.press("End")
-    window.get_by_text("Too pale").first.wait_for()
+    window.get_by_text("Too pale").first.wait_for(state="attached")
     assert window.get_by_role("slider").first.input_value() == slide.get_by_role("slider").first.input_value() != "0"
 
 
