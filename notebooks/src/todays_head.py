@@ -422,7 +422,7 @@ _, ax = plot.subplots(figsize=(3.55, 4.2))
 for name, place, colour in (("Q", 0.8, QUERY), ("K", 2.6, KEY), ("V", 4, VALUE)):
     draw_lane(ax, name, place, colour)
 box(ax, 2.6, 6.1, "$x$", LINE)
-for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.75, 2, 5.02)):
+for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.8, 2, 5)):
     _ = ax.plot([at, right, right], [low, low, high], color="gray", lw=1, zorder=0)
     line(ax, (right, high), (to, high))
 line(ax, (6.4, 6.1), (6.4, 0.9))
