@@ -428,9 +428,7 @@ for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.8, 2, 5)
 line(ax, (6.4, 6.1), (6.4, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6.4, height, words, LINE, new)
-title = (
-    "An attention layer of 2024 and 2025:\nthick frames are new or changed since 2017"
-)
+title = "An attention layer of 2024 and 2025:\nthick frame: new or changed since 2017"
 _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown] tags=["predict"]
