@@ -234,7 +234,7 @@ def test_the_notes_part_what_is_said_from_what_is_done():
         '<p class="do">Wait.</p><p class="early"><strong>Early?</strong> “And <em>she</em>?”</p>'
     )
     with pytest.raises(SystemExit, match=r"a vote without \*Vote\.\* in TEACHING"):
-        lecture.placed("<p>asked</p>", "<p>said</p>")
+        lecture.place_vote("<p>asked</p>", "<p>said</p>")
 
 
 def test_the_notes_say_what_each_key_shows(planned):

@@ -254,7 +254,7 @@ def vote(question):
     return f'<p class="do">{inline(told)}</p><div class="replies">{markdown(chr(10).join(wrong))}</div>'
 
 
-def placed(asked, said):
+def place_vote(asked, said):
     """Return what is said at a slide with the vote where it has *Vote.*, which a slide with a vote must have."""
     if bool(asked) != (VOTE in said):
         sys.exit(f"a vote without *Vote.* in TEACHING.md, or *Vote.* without a vote. Fix: there, at\n{said}")
@@ -370,7 +370,7 @@ class Chapter:
             sign, title = sign * (PICTURE in picture), entry.get("claim", "")
             found.append(Slide(head, says, picture, told, question, kind, sign=sign, claim=title, given=given))
         notes += [""] * len(found)
-        return [slide._replace(notes=placed(slide.notes, said)) for slide, said in zip(found, notes, strict=False)]
+        return [slide._replace(notes=place_vote(slide.notes, said)) for slide, said in zip(found, notes, strict=False)]
 
     def exercise(self, heading, head, notes):
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
