@@ -142,12 +142,18 @@ class Predict:
     witness: Question
     kept_keys: Question
     hidden_bugs: Question
-    window_width: Question
     heavier_caches: Question
-    shared_keys: Question
+    knows_the_number: Question
+    first_kept: Question
+    dealt_out: Question
     shifted: Question
     beyond: Question
     cheapest: Question
+    first_token: Question
+    long_key: Question
+    lost: Question
+    far_copy: Question
+    told: Question
     norm_order: Question
     whole_text: Question
     next_word_in_sight: Question
