@@ -457,7 +457,7 @@ QUESTIONS = {
     chunk: {"masks": [CAUSAL, "When the last words ask alone"]},
     shapes: {"multi_head": [SPLIT]},
     wrong_cut: {"multi_head": [SPLIT, "Break it · Straight to the shape", *BOTH_IN_CODE]},
-    cache: {"one_token_at_a_time": ["2 · Keep the keys and values"]},
+    cache: {"one_token_at_a_time": ["2 · What does a new word change?"]},
 }
 
 

@@ -66,7 +66,7 @@ TERMS = {
     "after the softmax": ("masks", "Break it · Zero after the softmax"),
     "standard deviation": ("scaling", "1 · How large is a score?"),
     "last \\d have": ("masks", "When the last words ask alone"),
-    "cache|prompt": ("one_token_at_a_time", "2 · Keep the keys and values"),
+    "cache|prompt": ("one_token_at_a_time", "2 · What does a new word change?"),
 }
 
 

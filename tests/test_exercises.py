@@ -159,7 +159,7 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and f"Tempting, but wrong: {question.tempting}. {because[question.tempting]}" in repr(right)
+    assert right.right and repr(right).endswith(because[question.right])
     assert "Many" not in repr(right)  # there are no data on what learners choose
     for letter in wrong:
         revealed = question(letter)

@@ -143,7 +143,7 @@ def test_a_cache_a_window_and_a_rotation_show_what_the_readers_function_does():
     moved = [row[1] for row in cells(check.rotary_attention(three_right("rotary_attention")[0]).picture)[1:]]
     assert moved[:2] == ["0.000", "0.000"] and moved[2] != "0.000"
     assert [row[1:] for row in cells(check.grouped_attention(three_right("grouped_attention")[0]).picture)][1] == list(
-        "0011"
+        ("K1", "K1", "K2", "K2")
     )
 
 

@@ -122,7 +122,8 @@ class Revealed(_Shown):
         if self.right is None:
             return f"… {self.guess!r} is not one of the options", f"Choose one of {letters}."
         if self.right:
-            return f"✓ {q.right} is right", f"{why[q.right]} Tempting, but wrong: {q.tempting}. {why[q.tempting]}"
+            also = "" if q.asked else f" Tempting, but wrong: {q.tempting}. {why[q.tempting]}"  # no result is shown
+            return f"✓ {q.right} is right", why[q.right] + also
         title = f"✗ You chose {self.guess}, right is {q.right}"
         return title, f"{why[self.guess]} {why[q.right]}"
 

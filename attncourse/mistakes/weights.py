@@ -446,8 +446,7 @@ WINDOW = (
     Mistake(
         "window_too_wide",
         behaves_as_if="the window is one key too wide: the token itself is not counted as one of its keys",
-        symptom="Right shape; two programs that share a model disagree about the oldest key, and what needs it is "
-        "lost.",
+        symptom="Right shape. Each token sees one key more than the cache keeps.",
         hint="A window of 1: which keys does a token see? And a window of 2?",
         then="Itself alone; itself and the one before. So the key lies less than `window` places back.",
         variants=({"near": lambda s: (s.back >= 0) & (s.back <= s.window)},),
@@ -456,8 +455,7 @@ WINDOW = (
         "window_too_narrow",
         behaves_as_if="the window is one key too narrow: window - 1 keys, where the token itself and window - 1 "
         "before it belong",
-        symptom="Right shape; two programs that share a model disagree about the oldest key, and what needs it is "
-        "lost.",
+        symptom="Right shape. The oldest key that a token should see is lost.",
         hint="A window of 1: which keys does a token see? And a window of 2?",
         then="Itself alone; itself and the one before. So the key lies less than `window` places back.",
         variants=(

@@ -222,7 +222,7 @@ MISTAKES = (
         ),
     ),
     Mistake(
-        "cache_cut_one_short",
+        "rejected_row_kept",
         behaves_as_if="the cache keeps one row too many, that of the first rejected token",
         symptom="Every token from then on sees a word that is not in the text.",
         hint="Does the model's own token already have a row in the cache?",
@@ -245,6 +245,8 @@ MISTAKES = (
         Path(__file__).with_name("mistakes.toml"),
         models_token_dropped=({"new": lambda s: s.chosen[: s.agreed]},),
         cache_not_cut=({"end": lambda s: None},),
+        text_before_forgotten=({"end": lambda s: s.agreed}, {"end": lambda s: s.agreed + 1}),
+        cache_emptied=({"end": lambda s: 0},),
         cut_by_minus_zero=({"end": lambda s: s.agreed - len(s.draft)},),
         greedy_under_temperature=tuple(
             {"kept": lambda s: s.p == s.p.max(), **other} for other in ({}, decoding.FROM_P)

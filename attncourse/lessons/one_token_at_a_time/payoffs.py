@@ -49,7 +49,9 @@ def heads_used(grouped_attention):
     """Tell by the reader's own function which head of keys each of four heads of queries meets."""
     value = np.arange(2.0)[:, None, None] + np.zeros((2, 3, 1))  # each head of values gives its own number
     output = grouped_attention(np.ones((4, 3, 2)), np.ones((2, 3, 2)), value)[:, 0, 0]
-    return table([["head of queries", *map(str, range(4))], ["head of keys", *(f"{x:g}" for x in output)]])
+    return table(
+        [["head of queries", *(f"Q{i}" for i in range(1, 5))], ["head of keys", *(f"K{x + 1:g}" for x in output)]]
+    )
 
 
 def shares(draft_chances):
@@ -68,7 +70,7 @@ PAYOFFS = {
         "Next: how bugs hide from one word at a time.",
     ),
     "window_mask": Payoff(
-        "However long the text, a token sees three keys at most: the cache may forget the rest.",
+        "In this window of 3 a token sees three keys at most, however long the text: the cache may forget the rest.",
         windows,
         "Next: design what a window cannot know.",
     ),
@@ -76,7 +78,7 @@ PAYOFFS = {
         "What would tell the number lies before the words that two layers reach.", reach, "Next: share keys."
     ),
     "grouped_attention": Payoff(
-        "Neighbours share: heads 0 and 1 meet the keys of head 0. Here the cache is half as large.",
+        "Neighbours share: Q1 and Q2 meet K1. Here the cache is half as large.",
         heads_used,
         "Next: several words in one pass.",
     ),
