@@ -46,7 +46,7 @@ def old_layer(x, turn=lambda y: y):
 compare(old_layer)
 
 # %% [markdown]
-# None fits, and no output exceeds 3.6. But look at the first token, which has only itself to attend to:
+# None fits, and the errors are large: no output exceeds 3.6. But the first token has only itself to attend to, and
 # there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself.
 
 # %% [markdown]
@@ -384,7 +384,7 @@ predict.beyond(guess_beyond)
 
 # %% jupyter={"source_hidden": true}
 def box(ax, x, y, words, colour, new=False):
-    style = {"fc": "white", "ec": colour, "lw": 3.5 if new else 1}
+    style = {"fc": "white", "ec": colour, "lw": 2.6 if new else 1}
     centre = {"ha": "center", "va": "center", "color": "black"}
     _ = ax.text(x, y, words, bbox={"boxstyle": "round,pad=0.45", **style}, **centre)
 
@@ -946,7 +946,7 @@ print(f"{kept:,} keys of {full:,}: {kept / full:.2f}")
 predict.whole_text(guess_cache)
 
 # %% [markdown]
-# A **state** that never grows, **linear attention**, you write in [[fixed_state]]; smaller keys, **multi-head latent attention**, in
+# A **state** that never grows, **linear attention**, you write in notebook [[fixed_state]]; smaller keys, **multi-head latent attention**, in
 # [[less_to_keep]].
 
 # %% [markdown] tags=["remember"]
