@@ -22,7 +22,18 @@ from tools.build_notebooks import code_between
 from tools.series import find_notebook
 
 REASON = "transformers is not installed: make setup-tests"
-DEFINED = {"frequencies", "rotated", "rms_norm", "seen", "attend", "Layer", "bfloat16", "scores_from"}
+DEFINED = {
+    "frequencies",
+    "rotated",
+    "rms_norm",
+    "seen",
+    "capped",
+    "softmax_with_sink",
+    "attend",
+    "Layer",
+    "bfloat16",
+    "scores_from",
+}
 ORDER = np.argsort(np.arange(8) % 2, kind="stable")  # as in section 1
 MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]
 
