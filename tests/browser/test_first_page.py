@@ -406,7 +406,7 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
             assert f"alone make {answer} {factor} times as likely" in words_of(page.locator("#lifts"))
             p, left = item["next"][0][1], left_without(item, *sentence["start"][:2])
             told = re.search(
-                r"(\d+) % sure without it, (\d+) % with it, which is odds × ([\d.]+)\.$",
+                r"(\d+) % sure without it, (\d+) % with it, which is odds . ([\d.]+)\.$",
                 words_of(page.locator("#lifted")),
             )
             odds = p / (1 - p) / (left / (1 - left))
