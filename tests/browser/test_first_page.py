@@ -615,7 +615,7 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.locator("#stage .label", has_text=re.compile(r"The model reads again: [1-7] of 7 words")).wait_for()
     assert not page.locator("#answer .sure").is_visible() and page.locator("#broken-words li").count() == 0
     page.locator("#stage .gap", has_text="no scale").wait_for()
-    page.locator("#goes-on", has_text="1 in 7.4; now of 1 in 1,100.").wait_for()
+    page.locator("#goes-on", has_text="1 in 7.4; now of 1 in 1,100, which is worse.").wait_for()
     page.locator("#stage .word").nth(3).click()  # here a mistake is read for all words
     assert "q=3" in page.url and "w=no+scale" in page.url
     page.get_by_role("button", name="no mask").click()
