@@ -30,6 +30,7 @@
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
   let costs = false; // whether the grid shows what each removal costs, not what each head takes
+  let reminds = false; // that it waits: said once, until the next change
   let yours = null; // what was picked, while what is stored of another head and word is shown
   let back = Number.isInteger(history.state?.scene) ? history.state : null; // how this page was left
 
@@ -147,12 +148,12 @@
     const beside = waits || innerWidth <= 960 ? 0 : innerWidth <= 1100 ? 232 : 288, blank = innerWidth <= 1100 ? 84 : 112;
     const most = n > 14 ? 3 : 1, room = tall ? 1e6 : width - beside - blank; // rows
     // On a phone a word is as high as a finger needs; where the picture stays beside what is pressed, as its letters need.
-    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 14) / (n + 1), brief = tall && scene % 3 > 0 && tight >= 14;
+    const roomy = Math.max(24, Math.min(30, 320 / n)), tight = (mostHigh() - 16) / (n + 1), brief = tall && scene % 3 > 0 && tight >= 13.8;
     const step = brief ? Math.min(roomy, tight) : roomy;
     let size = tall ? (step < 17 ? 13 : 16) : 25, line = measured(size, room);
     while (!tall && line.lines > most && size > 13) line = measured((size = size > 20 ? 20 : size > 16 ? 16 : 13), room);
-    const foot = innerWidth <= 960 || line.lines > 1 ? 236 : Math.max(124, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
-    const above = waits ? 0 : brief ? 4 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? 132 : 84;
+    const foot = innerWidth <= 960 || line.lines > 2 ? 236 : line.lines > 1 ? Math.max(184, Math.min(236, innerHeight - 466)) : Math.max(124, Math.min(236, innerHeight - 640)); // where they stand on the words: the scene is on the same screen
+    const above = waits ? 0 : brief ? 6 : LABEL, bottom = tall ? 116 : waits ? 6 : foot, pitch = line.lines === 2 ? foot - 76 - (foot === 236 ? 28 : 0) : 84;
     const us = line.spots.map(({ u }, j) => (tall ? above + j * step + step / 2 : u));
     const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
     const full = line.total + blank, off = tall ? 0 : Math.max(0, Math.min((width - beside - full) / 2, waits ? 1e6 : 48));
@@ -229,8 +230,10 @@
     // The ribbons leave the query side by side, together as wide as `full`; the nearest key has the innermost place.
     const { us, bases, full, paths, deep, longest, tall } = place;
     let from = u - full / 2;
-    for (let j = us.length - 1; j >= 0; j--) {
-      const size = row[j] * full, above = !tall && bases[j] < base - 1, itself = !above && us[j] >= u - 1;
+    // those to a row above do not cross: they leave in the order of their words
+    const higher = (j) => !tall && bases[j] < base - 1, order = [...many(us.length).filter((j) => !higher(j)).reverse(), ...many(us.length).filter(higher).sort((a, b) => us[a] - us[b])];
+    for (const j of order) {
+      const size = row[j] * full, above = higher(j), itself = !above && us[j] >= u - 1;
       paths[j].setAttribute("class", `band${itself ? " own" : ""}${j === lit ? " lit" : ""}`);
       let d = "";
       if (row[j] >= 0.005 && (row[j] > 0.03 || !ghost())) {
@@ -267,7 +270,7 @@
       word.setAttribute("class", `word${kind}`);
       number.textContent = !later && w >= 0.05 ? pct(w) : "";
       if (!place.tall && number.textContent) {
-        low = Math.abs(place.us[j] - last) < (w < 0.095 ? 30 : 34) && !low;
+        low = Math.abs(place.us[j] - last) < (w < 0.095 ? 26 : 34) && !low;
         number.setAttribute("y", place.bases[j] + (low ? 70 : 54));
         last = place.us[j];
       }
@@ -320,7 +323,7 @@
     ring.setAttribute("height", high + 1);
   }
 
-  const priced = () => costs && Boolean(item.without) && open();
+  const priced = () => costs && scene === 0 && Boolean(item.without) && open();
 
   function colour() {
     const key = looked(), visible = open() && got() && !fixed();
@@ -425,7 +428,7 @@
     if (!state.query) return `${who}: ${looks} has only itself to look at.`;
     const far = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, 2).filter(([w]) => w >= 0.05);
     const others = far.map(([w, j]) => `${pct(w)} from ${mark(j)}`).join(", "), rests = !far[0]?.[1] && row[0] > 0.5;
-    if (priced()) return `${who}: ${looks} takes ${others}. Without it the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
+    if (priced()) return `${who}: ${looks} takes ${others}. Without this head the model is ${pct(item.next[0][1] - cost(layer, head))} sure of <b class="n">${wordOf(item.next[0][0])}</b>, with it ${pct(item.next[0][1])}.`;
     const lifted = atStart() && unchanged() && row[item.start[2]] * item.workings.lifts[item.start[2]] >= 0.3 && cost(state.layer, state.head) >= 0.01;
     return `${who}: ${looks} takes ${others}.${rests ? " Many heads rest on the first word when no other fits." : ""}${lifted ? ` What is taken of ${mark(item.start[2])} makes the answer <b class="n">${shown(item.workings.answer)}</b> likelier: scene 2 shows how much.` : ""}`;
   }
@@ -446,10 +449,12 @@
     place.ribbons.classList.toggle("ghost", ghost());
     morph(ghost() ? row(layer, head) : seen, grow);
     name(seen);
-    const told = elsewhere() ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : " takes this much";
-    const block = place.tall && itself(seen) ? `, <tspan class="itself">■ ${place.brief ? "" : "from "}itself</tspan>` : told.endsWith("much") && !place.brief ? " from each word" : "";
-    place.label.innerHTML = place.brief && elsewhere() && !block ? "Your pick is in scene 1" : `Layer ${layer + 1}, head ${head + 1}${place.brief ? "" : told}${block}`;
-    if (priced() && !place.brief) place.label.textContent = `Layer ${layer + 1}, head ${head + 1}: ${pct(item.next[0][1])} sure with it, ${pct(item.next[0][1] - cost(layer, head))} without it`;
+    const waits = reminds && elsewhere(), told = waits ? " (your pick waits in scene 1)" : ghost() ? ": removed, it took this" : " takes this much";
+    const block = place.tall && itself(seen) ? `, <tspan class="itself">■ ${place.brief ? "" : "from "}itself</tspan>` : "", who = `ayer ${layer + 1}, head ${head + 1}`;
+    const plain = told.endsWith("much") && !block, first = plain && scene === 0 && atStart() ? `, one of ${LAYERS * HEADS} heads that look back` : "";
+    place.label.innerHTML = place.brief && waits && !block ? "Your pick is in scene 1" : `L${who}${first && `${first}${place.tall ? "" : ","}`}${place.brief || (first && place.tall) ? "" : told}${block || (plain && !place.tall ? " from each word" : "")}`;
+    // measured of the model as trained, of the last word
+    if (priced() && !removed()) place.label.innerHTML = `Without l${who}: ${pct(item.next[0][1] - cost(layer, head))} sure${block || `, with it ${pct(item.next[0][1])}`}`;
     $("head-says").innerHTML = headSays(seen);
     if (scene === 1) workings(seen);
     $("slider-says").innerHTML = effect(seen);
@@ -466,7 +471,7 @@
     const on = `After the sentence it writes: “<b class="n">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     if (!mistaken() || loss === null || right.loss === undefined) return on;
     const cheats = state.way === "no causal mask" && loss < right.loss ? ": it has seen the answers" : "";
-    return `${on} At each word of the sentence it guesses the next: as trained it gives the right one, on average, a chance of ${chance(right.loss)}; now of ${chance(loss)}${cheats}.`;
+    return `${on} At each word of the sentence it guesses the next: as trained it gives the right one, on average, a chance of ${chance(right.loss)}; now of ${chance(loss)}${cheats || (loss > right.loss ? ", which is worse" : "")}.`;
   }
 
   function chance(loss) {
@@ -573,17 +578,18 @@
     const exps = scores.map((score) => Number((score.toFixed(2) / by).toFixed(3))), others = seen.map((_, j) => j).filter((j) => !words.includes(j));
     const times = (all) => Math.exp(all.reduce((sum, j) => sum + seen[j] * kept.lifts[j], 0));
     const told = one && unchanged(); // its room stays
-    const lift = (all) => (told ? `<span class="v">× ${times(all).toFixed(times(all) < 9.95 ? 1 : 0)}</span>` : one ? "<span></span>" : "");
+    const inDigits = (x) => x.toFixed(x < 9.95 ? 1 : 0), lift = (all) => (told ? `<span class="v">× ${inDigits(times(all))}</span>` : one ? "<span></span>" : "");
+    const some = (p) => pct(p || 0.001); // a stored row has two digits, and no share is 0
     const total = (all) => { const top = Math.max(...all.map((j) => exps[j])); return top + Math.log(all.reduce((sum, j) => sum + Math.exp(exps[j] - top), 0)); };
     const parts = [...words.map((j) => exps[j]), ...(others.length ? [total(others)] : [])], whole = Math.max(...parts) > 13.8 ? total(order) : Math.log(parts.reduce((sum, x) => sum + Number(power(x).replaceAll(",", "")), 0));
-    const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${pct(p)}</b></span>`;
+    const share = (p) => `<span class="share"><span><i style="width:${Math.max(1, 100 * p)}%"></i></span><b>${some(p)}</b></span>`;
     // Of the products the largest are drawn, and what they are made of, from what adds most for the first word.
     const [q, ...keys] = one ? [one.query, ...one.keys].map(numbers) : [], products = keys.map((k) => k.map((x, i) => x * q[i]));
     const large = one && q.map((_, i) => i).sort((a, b) => Math.abs(products[0][b]) + Math.abs(products[1][b]) - Math.abs(products[0][a]) - Math.abs(products[1][a]));
     const drawn = one && large.slice(0, DRAWN).sort((a, b) => products[0][b] - products[0][a]), bars = (list, kind) => strip(drawn.map((i) => list[i]), kind, Math.max(...(kind === "product" ? products.flat() : list).map(Math.abs)));
     const asks = `<b class="q">${shown(item.words[state.query])}</b>`;
     const brief = (j) => named(j).replace(/^the (first|second|third|fourth) /, (_, nth) => `${{ first: "1st", second: "2nd", third: "3rd", fourth: "4th" }[nth]} `);
-    const rows = words.map((j, i) => `<span class="who"><b class="k">${brief(j)}</b>${one ? `’s key<small>query × key</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 2)}</span><span>${signed(exps[j], 3)}</span><span>${power(exps[j])}</span><b>${pct(seen[j])}</b>`);
+    const rows = words.map((j, i) => `<span class="who"><b class="k">${brief(j)}</b>${one ? `’s key<small>query × key</small>` : ""}</span>${one ? `<span class="strip">${bars(keys[i], "key")}${bars(products[i], "product")}</span>` : ""}<span class="score">${signed(scores[j], 2)}</span><span>${signed(exps[j], 3)}</span><span>${power(exps[j])}</span><b>${some(seen[j])}</b>`);
     const left = others.reduce((sum, j) => sum + seen[j], 0), called = `${others.length} other word${others.length > 1 ? "s" : ""}`;
     const rest = others.length ? `<span class="who quiet wide">${called}</span><span class="gap"></span><span class="gap"></span><span>${power(total(others))}</span><b>${pct(left)}</b>` : "";
     const answer = one && `<b class="n">${escaped(kept.answer.trim())}</b>`, row = (name, p, all) => `<span class="who">${name}</span>${share(p)}${lift(all)}`;
@@ -591,13 +597,15 @@
     $("taken").className = one ? "" : "short";
     $("taken").innerHTML = `<span class="who">word</span><span class="who">${asks} takes</span>${one ? `<span${told ? "" : " style=visibility:hidden"}>${answer} gets likelier</span>` : ""}${words.map((j) => row(`<b class="k">${brief(j)}</b>`, seen[j], [j])).join("")}${others.length ? row(called, left, others) : ""}`;
     $("lifts").style.visibility = one && !told ? "hidden" : "";
-    $("lifts").innerHTML = one ? `So much likelier its <b class="v">value</b> makes that answer as trained, if later layers leave it as it is.` : "How much likelier each makes the answer is worked out for our sentences only.";
+    $("lifts").innerHTML = one ? `What is taken of ${mark(words[0])}’s <b class="v">value</b> would alone make ${answer} ${inDigits(times([words[0]]))} times as likely, against an average word. What this leaves out is told with the sums.` : "How much likelier each makes the answer is worked out for our sentences only.";
     $("finds").innerHTML = item.finds ? asLink(item.finds) : "Nobody wrote down what this head looks for: training found its numbers.";
     $("works").className = one ? "" : "short";
     $("works").innerHTML = head + rows.join("") + rest;
     $("works-say").innerHTML = one
       ? `A score: the 64 numbers of the query × the 64 of the key, added up. Drawn are the ${DRAWN} that count most.${told ? "" : " The heads of the layers before divide by another number, too, so these 64 are not those as trained."}`
       : "The scores, counted from the largest: only differences matter.";
+    const odds = (p) => p / (1 - p), p = told && item.next[0][1], after = told && p - cost(state.layer, state.head);
+    $("lifted").innerHTML = told ? `“× ${inDigits(times([words[0]]))}” holds if no later layer changes what is taken: e to the power of what it adds to the logit of ${answer}, above the mean of all tokens. Removing the whole head is measured through all later layers: ${pct(after)} sure without it, ${pct(p)} with it, which is odds × ${inDigits(odds(p) / odds(after))}.` : "";
   }
 
   function update(grow) {
@@ -690,6 +698,7 @@
   function settle(change) {
     // scenes 2 and 3, and what is recorded for one head and the last word alone, show them; then what was picked comes back
     const { layer, head, query, key } = state;
+    reminds = !yours && (fixed() || pinned());
     if (fixed() || pinned()) {
       yours ??= { layer, head, query, key };
       Object.assign(state, { layer: item.start[0] - 1, head: item.start[1] - 1, key: item.start[2] });

@@ -137,7 +137,7 @@ def picture():
 def course(lab):
     """Return the list of notebooks, as the first page has it; only on a site does one run in the browser."""
     made = first_page.course([{"name": notebook.name, "read": f"{notebook.name}.html"} for notebook in SERIES])
-    made = made if lab else made.replace('<span class="chip">runs here</span>', "")
+    made = made if lab else made.replace('<span class="chip">runs in a browser</span>', "")
     return '<div class="course">' + made.replace("\n", "") + "</div>\n"
 
 

@@ -3,9 +3,10 @@
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
-# Guess. A real language model guesses, too, and you see where it looks. Then move the slider to both ends.
+# Guess, or repeat your guess of the first page. A real language model guesses, too. Then you see where it looks, and a slider: move
+# it to both ends.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Then move"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Then you see"
 import numpy as np
 
 import attnlib as al

@@ -366,6 +366,12 @@ def is_likelier(printed, weight, lift):
     return float(printed.split()[-1]) == pytest.approx(times, rel=0.01 * abs(lift), abs=0.051 if times < 9.95 else 0.51)
 
 
+def left_without(item, layer, head):
+    """Return how sure of its first word the model is without a head."""
+    tokens, flat = item["without"]["tokens"], item["without"]["next"][(layer - 1) * 9 + head - 1]
+    return dict(zip(flat[::2], flat[1::2], strict=True))[tokens.index(item["next"][0][0])] / 1000
+
+
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s["id"])
 def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_page, sentence):
     """From two scores to two percentages, at every stop: each column follows from the one before it."""
@@ -395,6 +401,17 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
             assert int(re.search(r"\d+", share)[0]) == pytest.approx(100 * e / total, abs=1.6)
             assert int(re.search(r"\d+", share)[0]) == pytest.approx(100 * row[j], abs=1.1)
             assert d_k != 64 or is_likelier(more, row[j], kept["lifts"][j])
+        if d_k == 64:  # one factor in words, and beside it what removing the head does
+            answer, factor = kept["answer"].strip(), adds[0].split()[-1]
+            assert f"alone make {answer} {factor} times as likely" in words_of(page.locator("#lifts"))
+            p, left = item["next"][0][1], left_without(item, *sentence["start"][:2])
+            told = re.search(
+                r"(\d+) % sure without it, (\d+) % with it, which is odds . ([\d.]+)\.$",
+                words_of(page.locator("#lifted")),
+            )
+            odds = p / (1 - p) / (left / (1 - left))
+            assert [float(one) for one in told.groups()] == pytest.approx([100 * left, 100 * p, odds], abs=0.51)
+            assert float(told[3]) == pytest.approx(odds, abs=0.051 if odds < 9.95 else 0.51)
         assert sum(int(re.search(r"\d+", line[4])[0]) for line in (*words, others)) == pytest.approx(100, abs=3.1)
         division = words_of(page.locator("#division"))
         if division:
@@ -419,7 +436,9 @@ def test_what_is_picked_comes_back_and_what_is_shown_meanwhile_is_said(url, new_
     for scene in (OWN_SENTENCE, KNOB, BREAK):  # what scene 1 has promised of this head is there
         turn(page, scene)
         assert same(row(page), weights(STORED["mary"], 24, 1, LAST)) and "l=24&h=1&q=13" in page.url
-        assert label.text_content() == "Layer 24, head 1 (your pick waits in scene 1)"
+        waits = scene == OWN_SENTENCE  # said once, right after the pick
+        told = " (your pick waits in scene 1)" if waits else " takes this much from each word"
+        assert label.text_content() == f"Layer 24, head 1{told}"
         page.locator("#stage .word").nth(3).dispatch_event("click")
         assert "q=13" in page.url
     page.get_by_role("button", name="no mask").click()
@@ -527,8 +546,20 @@ def test_the_squares_show_what_each_removal_costs(url, new_page):
     assert costs.argmax() == 1 * 9 + 5  # layer 2, head 6, as the line says
     page.mouse.move(*at_head(page, 2, 6))
     assert words_of(page.locator("#head-says")).endswith(
-        f"Without it the model is {pct(left[14])} sure of Mary, with it 92 %."
+        f"Without this head the model is {pct(left[14])} sure of Mary, with it 92 %."
     )
+    page.mouse.move(1, 1)
+    label = page.locator("#stage .label")
+    kept = words_of(page.locator("#head-says")), label.text_content().replace("\xa0", " ")
+    assert kept[1] == f"Without layer 24, head 1: {pct(left[207])} sure, with it 92 %"
+    for scene in (KNOB, BREAK, OWN_SENTENCE):  # it was measured of the model as trained, with no head removed
+        turn(page, scene)
+        assert "sure" not in label.text_content()
+    turn(page, WHERE)
+    assert label.text_content().replace("\xa0", " ") == kept[1]
+    page.get_by_role("button", name="Remove this head").click()
+    assert "sure" not in label.text_content()
+    page.get_by_role("button", name="Put it back").click()
     page.get_by_role("button", name="What is taken").click()
     assert page.locator("#heads .cost, #heads .gain").count() == 0
     assert "takes from other words" in page.inner_text("#grid-says")  # *John* was pressed: no word is chosen
@@ -584,7 +615,7 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.locator("#stage .label", has_text=re.compile(r"The model reads again: [1-7] of 7 words")).wait_for()
     assert not page.locator("#answer .sure").is_visible() and page.locator("#broken-words li").count() == 0
     page.locator("#stage .gap", has_text="no scale").wait_for()
-    page.locator("#goes-on", has_text="1 in 7.4; now of 1 in 1,100.").wait_for()
+    page.locator("#goes-on", has_text="1 in 7.4; now of 1 in 1,100, which is worse.").wait_for()
     page.locator("#stage .word").nth(3).click()  # here a mistake is read for all words
     assert "q=3" in page.url and "w=no+scale" in page.url
     page.get_by_role("button", name="no mask").click()
@@ -700,6 +731,11 @@ def test_more_than_fourteen_words_wrap_into_rows(with_model, new_page):
     turn(page, WHERE)
     page.locator("#heads").press("ArrowRight")  # a head that looks at all alike
     assert page.locator("#stage path.band[d^=M]").count() == 30  # each word gets a ribbon, whichever row it stands in
+    upper = [
+        one for one, box in zip(page.locator("#stage .band").all(), boxes, strict=True) if box["y"] == boxes[0]["y"]
+    ]
+    leaves = [float(re.match(r"M([\d.]+) ", one.get_attribute("d"))[1]) for one in upper]
+    assert leaves == sorted(leaves)  # those to a row above leave in the order of its words: none crosses another
 
 
 @pytest.mark.parametrize("size", [(1366, 768), (390, 844)], ids=["laptop", "phone"])
@@ -950,6 +986,8 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together(url, new_page, size)
     for key in ["Home"] + ["ArrowRight"] * 10:
         page.get_by_role("slider").press(key)
         tops.append(page.evaluate("first.top('#d_k')"))
+        bands = page.locator("#stage .band").evaluate_all("all => all.map((one) => one.getBoundingClientRect().top)")
+        assert min(bands) >= 0 or page.locator("#stage").bounding_box()["y"] < 0  # none is cut at the upper edge
         assert page.locator("#stage .sure").text_content() == page.locator("#answer .sure").inner_text().split("\n")[0]
     assert len(set(tops)) == 1  # nothing jumps while it is moved
     assert page.locator("#stage .label").text_content().endswith("■ itself")  # at the last stop; it is drawn
@@ -989,7 +1027,10 @@ def test_the_course_stands_in_its_parts(url, new_page):
     assert page.locator("#course li svg.glyph").count() == len(SERIES)
     for line, notebook in zip(lines.all(), SERIES, strict=True):
         chips = line.locator(".chip").all_inner_texts()
-        assert chips == [f"{notebook.minutes} min", "runs here" if notebook.browser else "needs torch"]
+        assert chips == [
+            f"{notebook.minutes} min",
+            "runs in a browser" if notebook.browser else "install PyTorch first",
+        ]
     assert page.locator("#course").bounding_box()["height"] <= 4 * 844
 
 
