@@ -701,6 +701,7 @@ def spread(serving):  # which of the two serves each of the four heads of querie
     return judged(writer.Writer().load(weights))
 
 
+# %% jupyter={"source_hidden": true}
 def judged(model):
     wrote = writer.write(writer.with_caches(model), size=500)
     wrong = [words for words in wrote if not grammar.grammatical(words)]
