@@ -770,19 +770,15 @@ mine.keep(my_grouped)
 
 # %% jupyter={"source_hidden": true}
 def draw_draft(ax, start, drafted, says, kept):
-    rows = {"draft": (drafted, kept), "model": (says, kept + 1)}  # from where struck
-    for y, (who, (tokens, end)) in enumerate(rows.items()):
+    for y, (who, tokens) in enumerate({"draft": drafted, "model": says}.items()):
         _ = ax.text(-0.6, -y, who, ha="right", va="center")
         for x, token in enumerate(tokens):
             frame = {"fc": "none", "ec": "black" if y and x == kept else "none"}
-            colour = "black" if x < end else "gray"
-            word = {"color": colour, "ha": "center", "va": "center", "bbox": frame}
+            word = {"ha": "center", "va": "center", "bbox": frame}
+            struck = x >= kept + y  # the model's own word is not
+            word["color"] = "gray" if struck else "black"
             _ = ax.text(x, -y, writer.WORDS[token], **word)
-            _ = (
-                ax.plot([x - 0.4, x + 0.4], [-y] * 2, color="gray")
-                if x >= end
-                else None
-            )
+            _ = ax.plot([x - 0.4, x + 0.4], [-y] * 2, color="gray", lw=2 * struck)
     _ = ax.set(xlim=(-1.6, 4.6), ylim=(-1.6, 0.6), title=start), ax.axis("off")
 
 
