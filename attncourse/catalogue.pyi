@@ -145,6 +145,7 @@ class Predict:
     heavier_caches: Question
     knows_the_number: Question
     first_kept: Question
+    single_head: Question
     dealt_out: Question
     shifted: Question
     beyond: Question
@@ -155,6 +156,7 @@ class Predict:
     far_copy: Question
     told: Question
     norm_order: Question
+    start: Question
     whole_text: Question
     next_word_in_sight: Question
     unseen_mistake: Question
