@@ -38,7 +38,7 @@ WORDS = {token(role): token(f"{role}-text") for role in ("query", "key", "value"
 WORDS |= {"#000000": INK, colors.to_hex("gray"): QUIET, EDGE: QUIET}
 WHITE = "#ffffff"
 # What a page may set for its own theme: the names of look/tokens.css.
-NAMES = ["paper", "sunk", "ink", "quiet", "edge", "rule", "next", "value", "key", "query"]
+NAMES = ["paper", "sunk", "ink", "quiet", "edge", "rule", "next", "value", "key", "query"]  # a dark page turns the first six
 INKS = {token(name): f"var(--{name},{token(name)})" for name in (*NAMES, *(f"{role}-text" for role in NAMES[-4:]))}
 FONTS = sorted((LOOK / "fonts").glob("Inter-*.ttf"))
 for font in FONTS:  # what is bold in the second is semibold in the first
@@ -314,10 +314,10 @@ class DescribedFigure(Figure):
             colour, box = colors.to_hex(text.get_color()), text.get_bbox_patch()
             if colour in WORDS and text.get_gid() not in (ON_CELL, ON_PALE):
                 text.set_color(WORDS[colour])
-            if box is not None and colors.to_hex(box.get_facecolor()) == WHITE:
+            if box is not None and (fill := colors.to_hex(box.get_facecolor())) == WHITE:
                 box.set_facecolor(PAPER)
-            elif box is not None and box.get_facecolor()[3] == 1:  # in both themes
-                text.set_color(colours.text_on(colors.to_hex(box.get_facecolor())))
+            elif box is not None and box.get_facecolor()[3] == 1 and fill not in map(token, NAMES[:6]):  # in both themes
+                text.set_color(colours.text_on(fill))
             if text.get_fontfamily() == family:
                 text.set_fontfamily(FAMILY)
             if text.get_fontsize() == size:

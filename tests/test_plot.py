@@ -84,6 +84,14 @@ def test_words_in_a_filled_box_have_contrast_in_both_themes(face):
     assert ink.startswith("#") and colours.contrast(ink, face) >= 4.5
 
 
+@pytest.mark.parametrize("face", ["white", colours.PAPER, colours.SUNK])
+def test_words_in_a_box_that_a_dark_page_turns_turn_too(face):
+    _, ax = plot.subplots()
+    ax.text(0.5, 0.5, "K1", color="black", bbox={"facecolor": face})
+    drawn = [ax.figure._repr_svg_() for _ in range(2)]  # the second time, white is paper already
+    assert all(re.search(r'fill:var\(--ink,[^"]*"[^>]*>K1<', one) for one in drawn)
+
+
 @THEMES
 @pytest.mark.parametrize("tint", ROLES)
 def test_numbers_on_the_cells_of_a_map_have_contrast(tint, dark):

@@ -337,6 +337,40 @@ window.ask = {
       });
     }).map((text) => text.textContent);
   },
+  // Words of pictures that stand out less than 3 from what is painted below their middle; not those on images.
+  unlit: () => {
+    const light = (colour) => {
+      const [r, g, b] = colour.map((x) => x / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+    };
+    const rgba = (colour) => [...colour.match(/[\d.]+/g).map(Number), 1].slice(0, 4);
+    const over = (ground, colour, share) => ground.map((g, i) => share * colour[3] * colour[i] + (1 - share * colour[3]) * g);
+    return [...document.querySelectorAll("main svg")].flatMap((svg) => {
+      let holder = svg;
+      while (holder.parentElement && !rgba(getComputedStyle(holder).backgroundColor)[3]) holder = holder.parentElement;
+      const page = rgba(getComputedStyle(holder).backgroundColor).slice(0, 3);
+      const shapes = [...svg.querySelectorAll("rect, path, circle, ellipse, polygon, image")]
+        .filter((one) => one.getClientRects().length && !one.closest("defs, clipPath, pattern, mask") && getComputedStyle(one).visibility == "visible")
+        .map((one) => [one, one.getBoundingClientRect(), getComputedStyle(one)])
+        .filter(([one, , { fill }]) => one.matches("image") || fill.startsWith("rgb"));
+      return [...svg.querySelectorAll("text")].filter((text) => {
+        const { fill, visibility } = getComputedStyle(text), { left, right, top, bottom } = text.getBoundingClientRect();
+        if (right == left || visibility != "visible" || !text.textContent.trim() || !fill.startsWith("rgb")) return false;
+        const middle = new DOMPoint((left + right) / 2, (top + bottom) / 2);
+        let ground = page;
+        for (const [one, box, style] of shapes) {
+          if (!(text.compareDocumentPosition(one) & 2) || box.left > middle.x || middle.x > box.right || box.top > middle.y || middle.y > box.bottom) continue;
+          if (one.matches("image")) return false;
+          if (!one.isPointInFill(middle.matrixTransform(one.getScreenCTM().inverse()))) continue;
+          let share = +style.fillOpacity;
+          for (let up = one; up != svg; up = up.parentElement) share *= getComputedStyle(up).opacity;
+          ground = over(ground, rgba(style.fill), share);
+        }
+        const pair = [light(rgba(fill)), light(ground)];
+        return Math.max(...pair) / Math.min(...pair) < 3;
+      }).map((text) => text.textContent);
+    });
+  },
   oranges: () => [".attnlib-live g[shape-rendering]:has(> rect > title)", ".attnlib-live rect[fill='#D55E00']"].map((which) =>
     [...new Set([...document.querySelectorAll(which)].map((one) => getComputedStyle(one).fill))]),
   // Rows of printed columns that take two lines.

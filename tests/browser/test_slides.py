@@ -177,6 +177,9 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.borrowed()") == []
     sizes = page.evaluate("ask.sizes()")
     assert {*sizes} <= {f"{size}px" for size in (13, 16, 20, 25, 31, 49)}, sizes
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(300)
+    assert page.evaluate("ask.unlit()") == []
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 794, "height": 1123})  # A4: what is narrower has a phone's rules
