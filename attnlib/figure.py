@@ -37,8 +37,8 @@ SIZE, TITLE = 13 / PIXELS, 16 / PIXELS  # points of all words, and of a title th
 WORDS = {token(role): token(f"{role}-text") for role in ("query", "key", "value", "next")}
 WORDS |= {"#000000": INK, colors.to_hex("gray"): QUIET, EDGE: QUIET}
 WHITE = "#ffffff"
-# What a page may set for its own theme: the names of look/tokens.css.
-NAMES = ["paper", "sunk", "ink", "quiet", "edge", "rule", "next", "value", "key", "query"]  # a dark page turns the first six
+# What a page may set for its own theme: the names of look/tokens.css; a dark page turns the first six.
+NAMES = ["paper", "sunk", "ink", "quiet", "edge", "rule", "next", "value", "key", "query"]
 INKS = {token(name): f"var(--{name},{token(name)})" for name in (*NAMES, *(f"{role}-text" for role in NAMES[-4:]))}
 FONTS = sorted((LOOK / "fonts").glob("Inter-*.ttf"))
 for font in FONTS:  # what is bold in the second is semibold in the first
@@ -316,7 +316,7 @@ class DescribedFigure(Figure):
                 text.set_color(WORDS[colour])
             if box is not None and (fill := colors.to_hex(box.get_facecolor())) == WHITE:
                 box.set_facecolor(PAPER)
-            elif box is not None and box.get_facecolor()[3] == 1 and fill not in map(token, NAMES[:6]):  # in both themes
+            elif box is not None and box.get_facecolor()[3] == 1 and fill not in map(token, NAMES[:6]):
                 text.set_color(colours.text_on(fill))
             if text.get_fontfamily() == family:
                 text.set_fontfamily(FAMILY)
