@@ -306,6 +306,8 @@ NUMBERS = {
     ("repeated_but_parked", "0.71"): "parked('Anna', 'parked')",
     ("repeated_but_parked", "0.61"): "parked(' '.join(['Anna Tom Sarah David Emma Paul'] * 6), 'parked')",
     ("repeated_but_parked", "0.40"): "parked('seven tiger', 'parked')",
+    ("whole_text", "0.15"): "4 / 26",
+    ("whole_text", "0.01"): "22 * 512 / (26 * 32768)",
     ("prompt_was_read_right", "0.92"): "smollm_results['mistakes']['none']['next'][1]",
 }
 
