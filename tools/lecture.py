@@ -24,7 +24,7 @@ from . import plans
 from .build_notebooks import read_source
 from .licence import LICENCE
 from .links import address
-from .numbering import render
+from .numbering import NAME, number
 from .page import ICON, glyph, highlight_code, inline, look, markdown
 from .report.notebooks import key
 from .series import REPLIES, ROOT, SERIES, find_notebook, has_tag
@@ -32,7 +32,7 @@ from .slides import in_reveal, output_html
 
 PICTURE = "attnlib-figure"
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
-TOLD = tomllib.loads(render((ROOT / "tools" / "lecture.toml").read_text("utf-8")))
+TOLD = tomllib.loads(NAME.sub(lambda name: number(name[1]), (ROOT / "tools" / "lecture.toml").read_text("utf-8")))
 SENTENCE = r"(?<=[.?])\s+(?=[A-Z<])"  # between one and the next
 CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
 BAR = re.compile(r'<i class="share">([\d.]+)')
@@ -318,7 +318,7 @@ class Chapter:
         """
         notes = self.notes("")[0]
         if before:
-            notes = f'<p class="say so-far">So far: {inline(plans.remember(before.cells))}</p>{notes}'
+            notes = f'<p class="say so-far">So far: {before.remember()}</p>{notes}'
         head = f"{self.notebook.number} · {self.notebook.title}"
         above = TOLD["openings"].get(self.notebook.slug)
         if above == "":
@@ -388,7 +388,8 @@ class Chapter:
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         shown = markdown(told.get("shows", ""))
         picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        return Slide(head, words, picture or shown + to_fill(told.get("code", code).strip()), notes, kind="exercise")
+        picture = (picture or shown) + to_fill(told.get("code", code).strip())
+        return Slide(head, words, picture, notes, kind="exercise")
 
 
 def shown_code(code):
@@ -474,7 +475,10 @@ def slides(name, home=None):
             before = chapters[step.number]
         when, ends = minutes(step, plan), clock(row, step)
         found += [slide._replace(minutes=f"{when}, this slide to {end}") for slide, end in zip(row, ends, strict=True)]
-    return plan, with_the_next([*found, last_slide(chapters.values(), plan, home)], plan)
+    found = with_the_next([*found, last_slide(chapters.values(), plan, home)], plan)
+    if raw := NAME.search(" ".join(slide.html for slide in found)):
+        sys.exit(f"a slide would show {raw[0]}. Fix: its number must stand there; see number() in tools/numbering.py.")
+    return plan, found
 
 
 def left_out(found, plan):

@@ -96,7 +96,7 @@ ax = plot.attention_heatmap(shown.weights, **labels, places=None, ax=ax)
 # word, that word is added to the text, and so on. What does it write?
 #
 # - **a** it says one word over and over
-# - **b** the text continues, without an error
+# - **b** it goes on with the right words
 # - **c** it stops with an error
 
 # %%
