@@ -188,8 +188,8 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself, as the few of two columns do; others scroll. So many columns that
-    a reader would be lost become a table: its letters are narrower there.
+    There a line that is too long goes on below itself, as the few of two columns do; others scroll. So many columns
+    that a reader would be lost become a table: its letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
