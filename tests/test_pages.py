@@ -327,6 +327,12 @@ def test_printed_columns_that_no_phone_holds_are_a_table():
     assert cells[13][2] == "-2.334" and page.replace("\xa0", " ").endswith(">and a line more</pre>")
 
 
+def test_a_few_lines_of_two_columns_go_on_below_themselves_and_others_scroll():
+    line = "queries and keys reordered, on a phone   0.25"
+    three, ten = reading.columns_html([f"{line}   0.50"] * 3), reading.columns_html([line] * 10)
+    assert "aligned" in three and "aligned" in ten and "aligned" not in reading.columns_html([line] * 3)
+
+
 def test_a_page_says_its_minutes_once():
     """Above its first text, so the question is without them, also where they begin a line."""
     first = [read_source(notebook.source).cells[0].source for notebook in SERIES[1:]]

@@ -188,8 +188,8 @@ def output_html(output):
 def columns_html(lines):
     """Return printed lines as HTML. What is a column keeps its place; a phone leaves out room between columns.
 
-    There a line that is too long goes on below itself; columns scroll. So many columns that a reader would be lost
-    become a table: its letters are narrower there.
+    There a line that is too long goes on below itself, as the few of two columns do; others scroll. So many columns
+    that a reader would be lost become a table: its letters are narrower there.
     """
     wide = max(map(len, lines))
     blank = "".join(" x"[any(line[k : k + 1].strip() for line in lines)] for k in range(wide))
@@ -201,7 +201,8 @@ def columns_html(lines):
         return printed_table(lines, [(0, 0), *gaps])
     words = "\n".join(lines)
     kind = " columns" if re.search(r"\S {2,}\S|^ ", words, re.MULTILINE) else ""
-    kind += " aligned" * (bool(gaps) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
+    many = len(gaps) > 1 or (gaps and len(lines) >= BRIEF)
+    kind += " aligned" * (bool(many) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
     kind += " long" * (len(lines) > LONG) + " brief" * (len(lines) < BRIEF)
     shown = []
     for line in lines:
