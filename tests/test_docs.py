@@ -5,10 +5,13 @@ import io
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from attncourse import MISTAKES, dates
 from tools.links import outward
+from tools.series import find_notebook
+from tools.symptoms import anchor
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,6 +40,20 @@ def test_the_code_of_the_questions_prints_what_the_page_says():
         with contextlib.redirect_stdout(printed):
             exec(compile(code, "questions.md", "exec"), names)
         assert printed.getvalue() == output, code
+
+
+HEADINGS = re.compile("^#+ (.+)", re.MULTILINE)
+
+
+def test_a_link_into_a_notebook_leads_to_one_of_its_headings():
+    """Else the book is not built; and where it is not, the link leads to the top of a page."""
+    texts = {path.name: path.read_text("utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
+    links = [(file, *link) for file, text in texts.items() for link in re.findall(r"/\d\d_(\w+)\.ipynb#([\w-]+)", text)]
+    headings = {}
+    for name in {name for _, name, _ in links}:
+        cells = nbformat.read(find_notebook(name).built, as_version=4).cells
+        headings[name] = {anchor(one) for cell in cells for one in HEADINGS.findall(cell.source)}
+    assert len(links) > 50 and [link for link in links if link[2] not in headings[link[1]]] == []
 
 
 NAMED = re.compile(r"\b([A-Z]\w+)(?: et al\.| and [A-Z]\w+)?,? \(?((?:19|20)\d\d)\b")
