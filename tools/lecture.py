@@ -388,8 +388,7 @@ class Chapter:
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         shown = markdown(told.get("shows", ""))
         picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        picture = (picture or shown) + to_fill(told.get("code", code).strip())
-        return Slide(head, words, picture, notes, kind="exercise")
+        return Slide(head, words, picture or shown + to_fill(told.get("code", code).strip()), notes, kind="exercise")
 
 
 def shown_code(code):
