@@ -188,6 +188,7 @@ def test_what_is_said_of_positions_far_away():
     assert found["head"] == [19, 7] and found["words"][5] == " house"
     assert weights["as trained"]["6000"] < 0.1 < 0.8 < weights["by parts"]["6000"]
     assert [round(found["row"]["as trained"]["6000"][i], 2) for i in (0, 5)] == [0.47, 0.02]
+    assert round(1 - sum(found["row"]["as trained"]["6000"]), 2) == 0.51  # in the second copy
     assert [round(weights["by parts"][gap], 2) for gap in ("6000", "12000")] == [0.81, 0.39]
     house = found["house"]["6000"]
     assert [round(house[name], 2) for name in ("told", "19.7", "24.3", "24.8")] == [0.93, 0.02, 0.98, 0.92]

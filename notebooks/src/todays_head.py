@@ -1,7 +1,7 @@
 # %% [markdown]
 # # [[todays_head]] · Today's head
 #
-# **Question.** Llama, Qwen3, Gemma 2 and GPT-OSS do not attend as the head that you have built. Which lines make the difference?
+# **Question.** Do Llama, Qwen3, Gemma 2 and GPT-OSS attend as the head that you have built? If not, which lines make the difference?
 # *40 minutes, and 42 for exercises.*
 #
 # Which of their attention modules in the `transformers` library fit the layer of notebook [[one_token_at_a_time]]: all, Llama's alone,
@@ -46,8 +46,8 @@ def old_layer(x, turn=lambda y: y):
 compare(old_layer)
 
 # %% [markdown]
-# None fits, and the errors are large: no output exceeds 3.6. But the first token has only itself to attend to, and
-# there three models agree. So these three differ in how a token looks at *others*, and GPT-OSS even in how it looks at itself.
+# None fits, and the errors are large: no output exceeds 3.6. But at the first token, which has only itself to attend to, three
+# models agree. So these differ in how a token looks at *others*, and GPT-OSS even at itself.
 
 # %% [markdown]
 # ## Before you start
@@ -60,7 +60,7 @@ compare(old_layer)
 # - **b** the first new token keys 0 to 5, the second all seven
 # - **c** both of them all seven
 #
-# **2.** *(notebook [[program_a_head]])* Somebody multiplies all queries of a head by 10. What changes?
+# **2.** *(notebook [[program_a_head]])* Somebody makes all queries of a head 10 times as long. What changes?
 #
 # - **a** which key gets the most weight
 # - **b** how much of the weight that key gets
@@ -86,8 +86,8 @@ off = np.abs(old_layer(exchanged) - old_layer(x))[-1].max()
 print(f"the last token's output moves by {off:.2f}")
 
 # %% [markdown]
-# It does not see how far back a key stands. In notebook [[train_and_look]] each token had a vector for its position added. In these four
-# models every layer **rotates** each query and each key instead, by an angle that grows with its position: rotary position embedding,
+# It does not see how far back a key stands. Notebook [[train_and_look]] added a vector for each position. In these four
+# models every layer **rotates** each query and key instead, by an angle that grows with its position: rotary position embedding,
 # **RoPE** ([Su et al. 2021](../REFERENCES.md#su-2021)). Here with two features, and one radian for each position:
 
 
@@ -160,7 +160,7 @@ heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
 plot.table(heads, rows)
 
 # %% [markdown]
-# `rope` is attnlib's, until you write it.
+# Until you write `rope`, it is attnlib's.
 
 # %%
 rope = al.rope
@@ -176,8 +176,8 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
 # The paper pairs neighbours, features $2c$ and $2c+1$, and so does Meta's own Llama code. `transformers` pairs $c$ with $c + d_k/2$ in
 # these four models, and so does `al.rope`. Each way works with weights that were trained with it, as
 # [LLMs-from-scratch](https://github.com/rasbt/LLMs-from-scratch/issues/838) and
-# [shainet](https://github.com/NeuraLegion/shainet/pull/111) found out. Reorder the features as 0 2 4 6 1 3 5 7: old
-# neighbours now stand $d_k / 2$ apart. Which have to be reordered: queries, keys or both?
+# [another](https://github.com/NeuraLegion/shainet/pull/111) found out. Reorder the features as 0 2 4 6 1 3 5 7: old
+# neighbours now stand $d_k / 2$ apart. Reorder queries, keys or both?
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 6, 8))  # (n, d_k) each
@@ -200,7 +200,7 @@ for name, scores in {
 # **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
 #
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
-# rotated by $+p\, \omega_c$, as in `rotate` and in the model of notebook [[it_speaks]]. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
+# rotated by $+p\, \omega_c$, as in `rotate`. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
 # $2c + 1$; each feature goes back to its old index. `positions` $(n,)$ holds the position of every token, and may have gaps.
 
 
@@ -246,19 +246,19 @@ rope = mine.load("rope")
 compare(lambda x: old_layer(x, rotated))
 
 # %% [markdown]
-# One line, and Llama is done. Each of the other three lacks one more.
+# One line, and Llama is done. The other three lack one more each.
 #
 # <details><summary><b>A trap: angles in few bits</b></summary>
 #
 # A number in bfloat16 has 8 significant bits, so large angles lose the distance. From position 1000 on, scores
-# of six tokens are off by up to 70% of the largest (appendix). Angles want 32 bits.
+# are off by up to 70% of the largest (appendix). Angles want 32 bits.
 #
 # </details>
 
 # %% [markdown]
 # ## 2 · One position back, at any length
 #
-# Take a query and a key of ones, and let the key stand farther back.
+# Take a query and a key of ones, the key farther and farther back.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), distance = plot.subplots(figsize=(4.6, 2.8)), np.arange(0, 65)
@@ -272,8 +272,7 @@ _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 # %% [markdown]
 # The other key was rotated by 20 positions more, so its score is largest 20 back.
 #
-# So a head that looks one position back can be set by hand. All keys and queries are the same vector. The score is largest where both
-# are rotated alike, so rotate the query one position **less**.
+# So a head that looks one position back can be set by hand. All keys and queries are alike; rotate the query one position **less**.
 
 
 # %%
@@ -326,7 +325,7 @@ verdict
 # %% [markdown]
 # ### And learned?
 #
-# Now a head *learns* that from sequences of 32 letters. The answer at each position is the letter before.
+# Now a head *learns* that from sequences of 32 letters. Each answer is the letter before.
 
 # %% jupyter={"source_hidden": true}
 try:
@@ -364,15 +363,15 @@ if torch is not None:
 predict.beyond(guess_beyond)
 
 # %% [markdown]
-# Of this head's weight at 512, 0.81 has gone farther back than 31, to distances that no training step has shown. With these keys
-# blocked, it is right again.
+# Of this head's weight at 512, 0.81 has gone farther back than 31, to distances that training never showed. With these keys
+# blocked, it is right again (appendix).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Five trainings have 0.79 to 0.99 right at 64 letters, and 0.17 to 0.30 at 512. With a window of 32 all five seeds have 1.00 (`python -m bench
-# training` measures them, and vectors for each position, learned or the sinusoids of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017): both are at chance at 512).
+# Five trainings have 0.79 to 0.99 right at 64 letters, and 0.17 to 0.30 at 512. With a window of 32 all five have 1.00. Vectors for
+# each position, learned or the sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), are at chance at 512
+# (`python -m bench training`).
 #
 # </details>
 
@@ -433,8 +432,8 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 # Three thick frames are left:
 #
 # - Qwen3's [QK-norm](../REFERENCES.md#henry-2020) gives all queries and keys the same length.
-# - Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores, so that none exceeds a cap.
-# - GPT-OSS's [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, for a key that is not there and has no value.
+# - Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores, so that none runs away above a cap.
+# - GPT-OSS's [sink](../REFERENCES.md#gpt-oss) is one more score in the softmax, without a key or value: weight may go to nobody.
 #
 # **Predict.** Which can change the output of a first token, which sees only itself?
 #
@@ -503,7 +502,9 @@ print(f"with gain:  the order matters by {np.abs(with_gain).max():.2f}")
 predict.norm_order(guess_norm_order)
 
 # %% [markdown]
-# The other two take a line or two:
+# A rotation keeps lengths, but mixes the two features of a pair. A gain after it stretches the mixture.
+#
+# Softcap and sink:
 
 
 # %%
@@ -550,7 +551,7 @@ class Layer:
 
     def __call__(self, x):  # (n_new, d_model), what follows the tokens so far
         q = split_heads(x @ self.W["W_Q"], self.h)  # (h, n_new, d_k)
-        k, v = (split_heads(x @ self.W[W], self.g) for W in ("W_K", "W_V"))
+        k, v = (split_heads(x @ self.W[w], self.g) for w in ("W_K", "W_V"))
         if self.q_gain is not None:
             q, k = rms_norm(q, self.q_gain), rms_norm(k, self.k_gain)
         q, k = rotated(q, self.start()), rotated(k, self.start())
@@ -597,14 +598,13 @@ verdict
 
 # %% [markdown]
 # ## 4 · Is that the real thing?
+#
+# Against the four models again; three get more than Llama:
 
 # %% tags=["nbval-ignore-output"]
-# Your functions, where you have written them; norm, softcap and sink are ours.
+# Yours, where written; norm, softcap and sink are ours.
 names = ("rope", "split_heads", "merge_heads", "attention")
 rope, split_heads, merge_heads, attention = mine.load_all(names).values()
-
-# %% [markdown]
-# Three of the four get more than Llama:
 
 # %%
 SWITCHES = {
@@ -614,7 +614,12 @@ SWITCHES = {
     "GPT-OSS": {"sink": W["sink"]},
 }
 
+# %%
+compare(None, **{name: Layer(W, 4, 2, **own) for name, own in SWITCHES.items()})
+
 # %% [markdown] tags=["predict"]
+# All 0.00: the layer that you built, and a few lines, is the attention of four real models.
+#
 # Tokens may come in parts, each rotated from `start` on, the number of cached tokens.
 #
 # **Predict.** What if `start` stays 0?
@@ -639,9 +644,6 @@ def in_parts(kind, ends):  # (n, d_model)
 
 
 # %%
-compare(None, **{name: Layer(W, 4, 2, **own) for name, own in SWITCHES.items()})
-
-# %%
 rows, whole = [], in_parts(Layer, [12])
 for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
     off = (np.abs(in_parts(kind, ends) - whole).max() for kind in (Layer, AlwaysZero))
@@ -654,7 +656,7 @@ predict.start(guess_start)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# What is compared is attention alone (`tools/reference_heads.py`, transformers 5.23), with everything else set alike: no biases, no window, base 10,000, scores divided by
+# What is compared is attention alone (`tools/reference_heads.py`, transformers 5.23), all else alike: no biases, no window, base 10,000, scores divided by
 # $\sqrt{d_k}$. The softcap is 5, so that it shows in small scores; Gemma 2 has 50. Trained models have more
 # ([sources](../REFERENCES.md#heads-of-models)).
 #
@@ -663,7 +665,7 @@ predict.start(guess_start)
 # %% [markdown] tags=["predict"]
 # ## Break it · What the mistakes cost
 #
-# Each of these mistakes raises no error and gives the right shape. How far is the output off, as a share of its own size?
+# These mistakes raise no error and keep the shape. How far is the output off, as a share of its own size?
 # **Predict.** Which of the six costs least, on these twelve tokens?
 #
 # - **a** the groups are tiled, [1, 2, 1, 2] in place of [1, 1, 2, 2]
@@ -711,6 +713,14 @@ MISTAKES = {
     "both paired as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
     "base 500,000": {"turn_q": other_base, "turn_k": other_base},
 }
+WHY = [
+    "heads read keys of the other group",
+    "the output depends on where a text begins",
+    "scores depend on where the query stands",
+    "queries and keys rotate different features",
+    "these weights were made for halves",
+    "only the first pair is as fast as before",
+]
 
 
 def off(x, mistake):
@@ -722,29 +732,29 @@ def off(x, mistake):
 print("equal to the layer:", np.abs(one_call(x) - Layer(W, 4, 2)(x)).max().round(12))
 texts = [x, *(np.random.default_rng(n).normal(size=(n, 24)) for n in (64, 512))]
 rows = [
-    [name, *(f"{off(text, mistake):.2f}" for text in texts)]  # (n, d_model) each
-    for name, mistake in MISTAKES.items()
+    [name, *(f"{off(text, mistake):.2f}" for text in texts), why]  # (n, d_model) each
+    for (name, mistake), why in zip(MISTAKES.items(), WHY)
 ]
-plot.table(["mistake", *(f"{len(text)} tokens" for text in texts)], rows)
+plot.table(["mistake", *(f"{len(text)} tokens" for text in texts), "why"], rows)
 
 # %%
 predict.cheapest(guess_cheapest)
 
 # %% [markdown]
-# So test with long texts.
+# A base hides in a short text, so test with long ones.
 
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
-# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? That needs no long text: it
-# reads 40 tokens twice, and only the *positions* jump. With a gap of 8,000:
+# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. Does it find a token farther back? No long text is needed: it
+# reads 40 tokens twice, and only *positions* jump. With a gap of 8,000:
 #
 # | | the 40 tokens | | the same 40 again |
 # |---|---|---|---|
 # | position | 0 to 39 | *nobody* | 8,040 to 8,079 |
 #
-# The loss on the second copy is a mean over four texts: two random, one prose, one code. The copy is *found* if that loss is at
-# most 1.6 above the loss without a gap.
+# The loss on the copy is a mean over four texts: two random, one prose, one code. *Found* means: at most 1.6 above the loss
+# without a gap.
 #
 # **Predict.** At which gap is the copy lost?
 #
@@ -773,17 +783,17 @@ print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
 predict.lost(guess_lost)
 
 # %% [markdown]
-# Code that follows prose is predicted no worse at 12,000: where the model cannot find, it can still write.
+# Code behind prose is predicted no worse at 12,000: where the model cannot find, it can still write.
 
 # %% [markdown] tags=["predict"]
 # Three ways slow pairs down, so that a far key stands at the angle of a nearer one:
 #
-# - *every pair slowed*: all frequencies are divided by 4
-# - *another base*: the slowest pair is 4 times slower, the fastest as before
-# - *by parts*: only pairs that hardly finish a turn in training are slowed ([Peng et al. 2023](../REFERENCES.md#peng-2023)), in queries and
-#   keys, or in queries alone
+# - *every pair slowed* (**position interpolation**): all frequencies are divided by 4
+# - *another base* (**NTK-aware scaling**): the slowest pair is 4 times slower, the fastest as before
+# - *by parts* (the frequencies of **YaRN**, [Peng et al. 2023](../REFERENCES.md#peng-2023)): the fewer turns a pair makes in training, the
+#   more it is slowed
 #
-# **Predict.** Which of them find the copy at 12,000?
+# **Predict.** Which of the three find the copy at 12,000?
 #
 # - **a** all three
 # - **b** the last two
@@ -800,11 +810,14 @@ plot.table(["gap", *ways], rows, tint=list(ways))
 predict.far_copy(guess_far_copy)
 
 # %% [markdown]
+# *Every pair slowed* fails even without a gap: in the fastest pair, neighbours stand at a quarter of their known angle. The others
+# leave it alone.
+#
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Six other texts were tried: two draws of random tokens, Alice, French, Italian and SQL. At 30,000 neither way finds any. *By parts* has no new angle there, so we do not know why.
 #
-# In the last column the keys keep their frequencies. Without a gap little is wrong. At 2,000 the loss is above that of a blind guess: the
+# In the last column only queries are slowed. At 2,000 the loss is above that of a blind guess: the
 # model is sure of wrong tokens.
 #
 # </details>
@@ -831,8 +844,8 @@ live.weights_view(row_at, start=0, **stops, **labels, label="gap in the position
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# As trained, *house* keeps 0.02 at 6,000, and *The*, the first token, gets 0.47; the rest stays in the second copy. By parts,
-# *house* keeps 0.81.
+# As trained, at 6,000 *house* keeps 0.02. The second copy gets 0.51, and *The*, the first token, 0.47: this head's sink
+# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)). By parts, *house* keeps 0.81.
 #
 # </details>
 
@@ -891,7 +904,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# And the real model, rotated by `my_slowed`? On the prose, at a gap of 12,000:
+# And the real model, rotated by `my_slowed`? On the prose, one of the four texts, at 12,000:
 
 
 # %% jupyter={"source_hidden": true}
@@ -903,7 +916,7 @@ def far(x, positions, base):  # the second half stands 12,000 positions on
 
 
 # %% tags=["nbval-ignore-output"]
-lost, told = found["loss"]["as trained"]["12000"][2], "by parts (stored)"
+lost, told = found["loss"]["as trained"]["12000"][2], "by parts (recorded)"
 loss = found["loss"]["by parts"]["12000"][2]
 if verdict and not smollm.missing():
     speaker, told = smollm.load(), "by my_slowed"
@@ -928,7 +941,7 @@ _ = ax.set(xlim=(-1, 48), ylim=(-3.4, 0.7)), ax.axis("off")
 _ = ax.set_title("One square a layer. Full: the layer has what the line names")
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of its 26 layers, in the others a window, say of 512. How large is its
+# **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of its 26 layers, in the others a window of 512. How large is its
 # cache, compared with 26 full layers?
 #
 # - **a** about five sixths
@@ -946,8 +959,8 @@ print(f"{kept:,} keys of {full:,}: {kept / full:.2f}")
 predict.whole_text(guess_cache)
 
 # %% [markdown]
-# A **state** that never grows, **linear attention**, you write in notebook [[fixed_state]]; smaller keys, **multi-head latent attention**, in
-# [[less_to_keep]].
+# A window drops old keys; an earlier layer's keys are kept once. Without rotation (**NoPE**) no angle is new. A **state** that never
+# grows, **linear attention**, you write in notebook [[fixed_state]]; smaller keys, **multi-head latent attention**, in [[less_to_keep]].
 
 # %% [markdown] tags=["remember"]
 # ## Try it
@@ -991,7 +1004,7 @@ for start in (0, 100, 1000):
     print(f"angles in bfloat16, from position {start:4}: scores off by {lost:.0%}")
 
 # %% [markdown]
-# Section 2: the head that learns, and the numbers below it. In its code `rotate` is `al.rope` for torch.
+# Section 2: the head that learns. Its `rotate` is `al.rope` for torch.
 
 # %% tags=["nbval-ignore-output"]
 if torch is not None:
@@ -1007,8 +1020,8 @@ if torch is not None:
     print(f"in a window of 32: {share:.2f}")
 
 # %% [markdown]
-# Section 1: the direction of the rotation is a convention ([asked](https://github.com/karpathy/nanochat/pull/489)): the other way gives the same
-# scores, if the second feature of each pair changes its sign in $W_Q$ and $W_K$.
+# Section 1: the direction of the rotation is a convention ([asked](https://github.com/karpathy/nanochat/pull/489)): the other gives the same
+# scores, if each pair's second feature changes its sign in $W_Q$ and $W_K$.
 
 # %%
 signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
