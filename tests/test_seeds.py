@@ -316,12 +316,11 @@ def printed(name):
         ("one_token_at_a_time", "256 32,896 11,503,599,616 83,951,616 137.0"),
         (
             "one_token_at_a_time",
-            "kept by p / q, else drawn by p - q: 0.00 kept by p / q, else drawn from p: 0.02 "
-            "kept if likeliest, else drawn from p: 0.13",
+            "as the exercise asks: 0.00 the same, but drawn from p: 0.02 kept if likeliest, else drawn from p: 0.13",
         ),
         ("one_token_at_a_time", "our writer: 2 · 2 · 4 · 8 · 4 = 512; it holds 512"),
         ("one_token_at_a_time", "Llama 2 7B 7 32 32 32 128 524,288 834 Llama 3 8B 8 32 32 8 128 131,072 3,815"),
-        ("one_token_at_a_time", "a pass of 8 tokens takes 2.4 times as long as a pass of 1"),
+        ("one_token_at_a_time", "a pass of 8 tokens takes 2.4 times as long as a pass of 1, not 8"),
         ("one_token_at_a_time", "6 0.67 0.97 0.98 0.99 8 0.85 0.98 0.99 1.00"),
         ("one_token_at_a_time", "268 of 288 beginnings stand in the corpus, 20 do not"),
         # today's head
@@ -565,7 +564,7 @@ def test_printed(name, text):
         ),
         (
             "one_token_at_a_time",
-            "SUBJECT, in layer 1 hidden from “that” # SUBJECT, in layer 1 hidden from itself #",
+            "SUBJECT, in layer 1 hidden from “that” # SUBJECT, in layer 1 hidden from the last word #",
             [(0.2, 0.49), (0.7, 0.9)],
         ),
         # two texts: stored weights, so only the last bits of float32 can differ
