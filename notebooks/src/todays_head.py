@@ -713,6 +713,8 @@ MISTAKES = {
     "both paired as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
     "base 500,000": {"turn_q": other_base, "turn_k": other_base},
 }
+
+# %% jupyter={"source_hidden": true}
 WHY = [
     "heads read keys of the other group",
     "the output depends on where a text begins",
