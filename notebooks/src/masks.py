@@ -118,7 +118,7 @@ predict.writes_on(guess_writes)
 
 # %% [markdown]
 # It copied, and at the end of the text there is nothing to copy. All scores of the last row are 0, so all words get equal
-# weight, and the most frequent word wins. Training finds this cheat by itself, as notebook [[model_of_your_own]] shows.
+# weight, and the most frequent word wins. Training finds this cheat, as notebook [[model_of_your_own]] shows.
 #
 # ## 2 · The causal mask
 #
