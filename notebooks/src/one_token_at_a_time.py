@@ -787,12 +787,12 @@ def draw_draft(ax, start, drafted, says, kept):
             word["color"] = "gray" if struck else "black"
             _ = ax.text(x, -y, writer.WORDS[token], **word)
             _ = ax.plot([x - 0.4, x + 0.4], [-y] * 2, color="gray", lw=2 * struck)
-    _ = ax.set(xlim=(-1.6, 4.6), ylim=(-1.6, 0.6), title=start), ax.axis("off")
+    _ = ax.set(xlim=(-1.4, 4.5), ylim=(-1.6, 0.6), title=start), ax.axis("off")
 
 
 # %% tags=["nbval-ignore-output"]
 small = writer.stored("2 KV heads")
-_, axes = plot.subplots(2, 1, figsize=(4.8, 3))
+_, axes = plot.subplots(2, 1, figsize=(3.55, 3))
 for ax, start in zip(axes, ("the king", "the old")):
     draft = before = writer.tokens_of(start)  # (1, 3)
     for _ in range(4):

@@ -709,8 +709,8 @@ MISTAKES = {
     "groups tiled, not repeated": {"share": tiled},
     "values rotated, too": {"turn_v": rotated},
     "only the queries rotated": {"turn_k": lambda k: k},
-    "keys paired as neighbours": {"turn_k": other_pairs},
-    "both paired as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
+    "keys as neighbours": {"turn_k": other_pairs},
+    "both as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
     "base 500,000": {"turn_q": other_base, "turn_k": other_base},
 }
 
