@@ -414,4 +414,4 @@ def test_the_head_of_today_calls_what_it_loads():
     for name in loaded_by(source) - {"rope"}:
         assert f" {name}(" in layer or f"({name}(" in layer, name
         assert f"al.{name}(" not in layer
-    assert "return rope(x, start" in source and "rotated(q, start), rotated(k, start)" in layer
+    assert "return rope(x, start" in source and "rotated(q, self.start()), rotated(k, self.start())" in layer

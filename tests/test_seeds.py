@@ -357,7 +357,8 @@ def printed(name):
         ("todays_head", "Llama 0.00 0.00 Qwen3 0.00 0.00 Gemma2 0.00 0.00 GPT-OSS 0.00 0.00"),
         ("todays_head", "as long as the others 0.08, ten times 0.39 ten times, both normed 0.08"),
         ("todays_head", "norm alone: the order matters by 0.00 with gain: the order matters by 2.18"),
-        ("todays_head", "values rotated, too 0.52 1.01 0.88 only the queries rotated 0.54 0.99 1.03"),
+        ("todays_head", "values rotated, too 0.52 1.01 0.88 the output depends on where a text begins"),
+        ("todays_head", "only the queries rotated 0.54 0.99 1.03"),
         ("todays_head", "base 500,000 0.10 0.51 0.85"),
         ("todays_head", "6,000 0.93 0.02 0.98 0.92 8,000 0.00 0.09 0.00 0.00"),
         (

@@ -2,7 +2,7 @@
 # # [[todays_head]] · Today's head
 #
 # **Question.** Do Llama, Qwen3, Gemma 2 and GPT-OSS attend as the head that you have built? If not, which lines make the difference?
-# *40 minutes, and 42 for exercises.*
+# *45 minutes, and 42 for exercises.*
 #
 # Which of their attention modules in the `transformers` library fit the layer of notebook [[one_token_at_a_time]]: all, Llama's alone,
 # or none? Weights and twelve tokens are drawn at random, the same for all.

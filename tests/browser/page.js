@@ -569,13 +569,22 @@ window.ask = {
       return animate.call(this, frames, ...rest);
     };
   },
+  // The sizes of letters of each vote beside a table: its options, its question, and the table.
+  votes: () =>
+    [...document.querySelectorAll("section:has(.vote):has(.picture > table)")].map((one) =>
+      [".vote", ".question", ".picture"].map((at) => {
+        const style = getComputedStyle(one.querySelector(at));
+        return parseFloat(style.fontSize) * (at === ".picture" ? style.zoom : 1);
+      }),
+    ),
   // What is wrong on paper: a table's word is torn, something is wider than the sheet, a picture is a stamp, lines are lone.
   onPaper: () => {
     const torn = [...document.querySelectorAll("main table")].flatMap((table) => {
       const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), range = document.createRange(), found = [];
       while (walker.nextNode())
         for (const { 0: word, index } of walker.currentNode.data.matchAll(/[\w.]+/g)) {
-          range.setStart(walker.currentNode, index), range.setEnd(walker.currentNode, index + word.length);
+          range.setStart(walker.currentNode, index);
+          range.setEnd(walker.currentNode, index + word.length);
           if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) found.push(["torn", word]);
         }
       return found;

@@ -372,6 +372,13 @@ def left_without(item, layer, head):
     return dict(zip(flat[::2], flat[1::2], strict=True))[tokens.index(item["next"][0][0])] / 1000
 
 
+def tells_the_odds(page, p, left):
+    said = r"(\d+) % sure without it, (\d+) % with it, which is odds . ([\d.]+)\.$"
+    told, odds = re.search(said, words_of(page.locator("#lifted"))), p / (1 - p) / (left / (1 - left))
+    assert [float(one) for one in told.groups()] == pytest.approx([100 * left, 100 * p, odds], abs=0.51)
+    assert float(told[3]) == pytest.approx(odds, abs=0.051 if odds < 9.95 else 0.51)
+
+
 @pytest.mark.parametrize("sentence", SENTENCES, ids=lambda s: s["id"])
 def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_page, sentence):
     """From two scores to two percentages, at every stop: each column follows from the one before it."""
@@ -404,14 +411,7 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
         if d_k == 64:  # one factor in words, and beside it what removing the head does
             answer, factor = kept["answer"].strip(), adds[0].split()[-1]
             assert f"alone make {answer} {factor} times as likely" in words_of(page.locator("#lifts"))
-            p, left = item["next"][0][1], left_without(item, *sentence["start"][:2])
-            told = re.search(
-                r"(\d+) % sure without it, (\d+) % with it, which is odds . ([\d.]+)\.$",
-                words_of(page.locator("#lifted")),
-            )
-            odds = p / (1 - p) / (left / (1 - left))
-            assert [float(one) for one in told.groups()] == pytest.approx([100 * left, 100 * p, odds], abs=0.51)
-            assert float(told[3]) == pytest.approx(odds, abs=0.051 if odds < 9.95 else 0.51)
+            tells_the_odds(page, item["next"][0][1], left_without(item, *sentence["start"][:2]))
         assert sum(int(re.search(r"\d+", line[4])[0]) for line in (*words, others)) == pytest.approx(100, abs=3.1)
         division = words_of(page.locator("#division"))
         if division:

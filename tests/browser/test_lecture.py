@@ -51,14 +51,9 @@ def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
 
 @pytest.mark.parametrize("size", [(1024, 768), (1920, 1080)], ids=lambda size: f"{size[0]}")
 def test_a_vote_is_not_smaller_than_its_table(new_page, built, size):
-    page = new_page(*size)
+    page = prepared(new_page(*size))
     opened(page, built("half-day"))
-    sizes = page.locator("section:has(.vote):has(.picture > table)").evaluate_all(
-        """all => all.map((one) => [".vote", ".question", ".picture"].map((at) => {
-             const style = getComputedStyle(one.querySelector(at));
-             return parseFloat(style.fontSize) * (at === ".picture" ? style.zoom : 1);
-           }))"""
-    )
+    sizes = page.evaluate("ask.votes()")
     assert len(sizes) > 8 and [one for one in sizes if min(one[:2]) < one[2] - 0.5 or min(one) < 24] == []
 
 

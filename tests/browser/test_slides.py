@@ -139,6 +139,16 @@ def test_several_numbers_may_have_decimal_commas(new_page, tmp_path, given, told
     test_a_number_may_be_a_formula(new_page, tmp_path, given, told, "by_hand", "output_of_she")
 
 
+def moves_by_its_controls(still):
+    if not (knobs := frames.unpack_stops(still.get_attribute("data-attnlib"))["knobs"]):
+        return  # a picture alone
+    slider_of(still)  # which answers the question that a view asks first
+    controls = still.locator("[aria-label]:is(input, [role=radiogroup])").all()
+    assert [one.get_attribute("aria-label") for one in controls] == [knob["name"] for knob in knobs]
+    before, after = [still.locator(".attnlib-live").inner_html() for _ in ends_of(still)]
+    assert before != after
+
+
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
 def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
@@ -157,17 +167,8 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     assert page.locator("details[open]").count() == 0
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
     stills = page.locator("[data-attnlib]")
-    for i in range(stills.count()):
-        if not (knobs := frames.unpack_stops(stills.nth(i).get_attribute("data-attnlib"))["knobs"]):
-            continue  # a picture alone
-        slider_of(stills.nth(i))  # which answers the question that a view asks first
-        named = [
-            one.get_attribute("aria-label")
-            for one in stills.nth(i).locator("[aria-label]:is(input, [role=radiogroup])").all()
-        ]
-        assert named == [knob["name"] for knob in knobs]
-        before, after = [stills.nth(i).locator(".attnlib-live").inner_html() for _ in ends_of(stills.nth(i))]
-        assert before != after
+    for still in stills.all():
+        moves_by_its_controls(still)
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert problems == [] and stills.count()
     turns = page.locator("nav.bar a")
