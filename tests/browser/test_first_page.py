@@ -372,6 +372,14 @@ def left_without(item, layer, head):
     return dict(zip(flat[::2], flat[1::2], strict=True))[tokens.index(item["next"][0][0])] / 1000
 
 
+def says_what_the_division_does(division, apart):
+    found = (r"is ([\d.]+) above", r"by ([\d.]+) that", r"that is ([\d.]+),", r"= ([\d.]+) times")
+    more, by, divided, factor = (float(re.search(given, division)[1]) for given in found)
+    assert apart is None or more == pytest.approx(abs(apart), abs=0.011)
+    assert divided == pytest.approx(more / by, abs=0.0051)
+    assert factor == pytest.approx(np.exp(divided), abs=0.051 if factor < 10 else 0.51)
+
+
 def tells_the_odds(page, p, left):
     said = r"(\d+) % sure without it, (\d+) % with it, which is odds . ([\d.]+)\.$"
     told, odds = re.search(said, words_of(page.locator("#lifted"))), p / (1 - p) / (left / (1 - left))
@@ -413,15 +421,10 @@ def test_how_a_word_is_scored_is_drawn_with_the_numbers_of_the_model(url, new_pa
             assert f"alone make {answer} {factor} times as likely" in words_of(page.locator("#lifts"))
             tells_the_odds(page, item["next"][0][1], left_without(item, *sentence["start"][:2]))
         assert sum(int(re.search(r"\d+", line[4])[0]) for line in (*words, others)) == pytest.approx(100, abs=3.1)
-        division = words_of(page.locator("#division"))
-        if division:
-            found = (r"is ([\d.]+) above", r"by ([\d.]+) that", r"that is ([\d.]+),", r"= ([\d.]+) times")
-            more, by, divided, factor = (float(re.search(given, division)[1]) for given in found)
-            scores = [float(line[1]) for line in words]
-            if kept["words"][0] == np.argmax(row):  # elsewhere it is of the two with most weight
-                assert more == pytest.approx(abs(scores[0] - scores[1]), abs=0.011)
-            assert divided == pytest.approx(more / by, abs=0.0051)
-            assert factor == pytest.approx(np.exp(divided), abs=0.051 if factor < 10 else 0.51)
+        if division := words_of(page.locator("#division")):
+            first, second = (float(line[1]) for line in words[:2])
+            most = kept["words"][0] == np.argmax(row)  # elsewhere it is of the two with most weight
+            says_what_the_division_does(division, first - second if most else None)
         page.get_by_role("slider").press("ArrowRight")
 
 
