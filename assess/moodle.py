@@ -73,7 +73,7 @@ def votes():
             if i == 1:
                 category(quiz, "votes", f"{notebook.number} {teaching.title(notebook)}")
             known, options = PREDICTIONS[name], {x: words[x] for x in PREDICTIONS[name].options}
-            called = f"{notebook.number} vote {i} · {headings[name]}"
+            called = f"{notebook.number} vote {i:02} · {headings[name]}"
             choice(quiz, called, words["asked"], options, known.right, known.because)
     return quiz
 

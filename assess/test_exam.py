@@ -369,7 +369,7 @@ def test_moodle_gets_every_vote_form_and_question(tmp_path, monkeypatch):
             assert re.fullmatch(r"\$course\$/top/attnlib/votes/\d\d [A-Z].+", folder)
             continue
         called, known = q.find("name/text").text, PREDICTIONS[asked.pop(q.find("questiontext/text").text)]
-        assert called[:2] == folder[27:29] and re.fullmatch(r"\d\d vote \d · .{4,}", called) and called not in names
+        assert called[:2] == folder[27:29] and re.fullmatch(r"\d\d vote \d\d · .{4,}", called) and called not in names
         assert "abcdefgh"[[a.get("fraction") for a in q.findall("answer")].index("100")] == known.right
         assert all(a.find("feedback/text").text for a in q.findall("answer"))
         names.add(called)
