@@ -209,6 +209,23 @@ def test_the_notes_have_a_clock_what_to_leave_out_and_the_next_title(name):
         assert words(slide.after).split("Next. ")[-1].split() == words(lecture.headline(after)[0]).split()
 
 
+def test_minutes_that_no_slide_needs_are_named_or_go_to_the_exercise_of_their_row():
+    said = lecture.Slide("x", "So.", notes="word " * 50)
+    step = plans.Step(10, 6, "01", [])
+    assert lecture.clock([said, said], step) == [("0:13:00", 2), ("0:16:00", 2)]
+    task = lecture.Slide("x", "**Exercise 1.1** · 3 minutes, easy", kind="exercise")
+    assert lecture.clock([said, task], step) == [("0:11:10", 0), ("0:16:00", 0)]
+    assert "2 minutes of this slide" in lecture.free(2) and "1 minute of" in lecture.free(1) and lecture.free(0) == ""
+
+
+def test_a_line_about_a_notebook_that_may_be_left_out_says_so():
+    plan, slides = lecture.slides("90")
+    number = find_notebook("bug_clinic").number
+    (behind,) = [b for a, b in lecture.left_out(slides, plan).items() if slides[a].head.startswith(number)]
+    assert 'Not if you left it out:</p><p class="say so-far">So far' in slides[behind].notes
+    assert "Not if you" not in "".join(slide.notes for slide in slides[:behind] + slides[behind + 1 :])
+
+
 def test_each_slide_of_a_heading_has_its_own_notes(planned):
     plan, _ = planned
     for step in plan.steps:

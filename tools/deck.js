@@ -5,9 +5,9 @@ if (theme) document.documentElement.dataset.theme = theme;
 // A slide is measured with its own letters.
 window.deckFonts = Promise.allSettled([...document.fonts].map((face) => face.load()));
 
-// A slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, or open the notes, and
-// with them the slides get the other keys back.
-const TURNS = ["PageDown", "PageUp", " ", "s"];
+// A slider in use keeps the arrow keys, Home and End. These keys turn the slides all the same, open the notes or ask
+// for the number of a slide, and with them the slides get the other keys back.
+const TURNS = ["PageDown", "PageUp", " ", "s", "g"];
 window.addEventListener("keydown", ({ key }) => TURNS.includes(key) && document.activeElement?.matches("input") && document.activeElement.blur(), true);
 
 // The speaker's window shows this slide and a preview of the next click. No script of theirs takes the keys from it.

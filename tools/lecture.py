@@ -38,6 +38,7 @@ CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
 BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
+SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
 UNSAID = re.compile(
     '<(div|p) class="(?:replies|say so-far|early)">.*?</\\1>', re.DOTALL
@@ -213,25 +214,42 @@ def minutes(step, plan):
 
 
 def clock(row, step):
-    """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it.
+    """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it, and how
+    many of its minutes are spare.
 
-    A vote has two minutes, and what the room does as many as stand beside it; the rest of the row is shared out by the
-    words that are said, and a slide takes those of half a minute more to look at.
+    A vote has two minutes, and what the room does as many as stand beside it. The rest of the row is shared out by the
+    words that are said, where a slide takes those of half a minute more to look at; what these need not have at SLOW
+    words a minute, the exercises of the row get.
     """
-    told = [
-        (slide.notes, r"\((\d) min\)") if slide.kind != "exercise" else (slide.words, r" · (\d+) minutes")
+    asked = [
+        2 * ("Right is <strong>" in slide.notes)
+        + total(r"\((\d) min\)", slide.notes)
+        + total(r" · (\d+) minutes", slide.words) * (slide.kind == "exercise")
         for slide in row
     ]
-    asked = [2 * ("Right is <strong>" in words) + sum(map(int, re.findall(each, words))) for words, each in told]
+    spoken = [len(UNSAID.sub("", slide.notes).partition("<p><strong>Right.")[0].split()) for slide in row]
     rest = max(step.minutes - sum(asked), 0.5 * len(row))
+    if any(slide.kind == "exercise" for slide in row):
+        rest = min(rest, sum(65 + words for words in spoken) / SLOW)
     share = (step.minutes - rest) / max(sum(asked), 1)
-    spoken = [65 + len(UNSAID.sub("", one.notes).split()) for one in row]
-    spread = [minutes * share + rest * words / sum(spoken) for minutes, words in zip(asked, spoken, strict=True)]
-    ends = accumulate(spread, initial=step.begins)
+    shares = [(65 + words) / sum(65 + words for words in spoken) for words in spoken]
+    spread = [minutes * share + rest * part for minutes, part in zip(asked, shares, strict=True)]
+    ends = [10 * round(end * 6) for end in accumulate(spread, initial=step.begins)][1:]
+    needed = [minutes + words / BRISK + 0.3 for minutes, words in zip(asked, spoken, strict=True)]
     return [
-        "{}:{:02}:{:02}".format(*((seconds := 10 * round(end * 6)) // 3600, seconds // 60 % 60, seconds % 60))
-        for end in ends
-    ][1:]
+        (f"{end // 3600}:{end // 60 % 60:02}:{end % 60:02}", int(has - needs + 0.1) * (slide.kind != "exercise"))
+        for slide, end, has, needs in zip(row, ends, spread, needed, strict=True)
+    ]
+
+
+def free(spare):
+    """Return the line of a note that names the minutes which its slide does not need."""
+    few = f"{spare} minute{'s' * (spare > 1)} of this slide"
+    return f"<p><strong>Spare.</strong> {few}: questions, or go on.</p>" * bool(spare)
+
+
+def total(pattern, text):
+    return sum(map(int, re.findall(pattern, text)))
 
 
 def plain(text):
@@ -472,8 +490,11 @@ def slides(name, home=None):
             opened.add(step.number)
             row = join_opening(chapters[step.number].opening(before, answers), chapters[step.number].sign, *row)
             before = chapters[step.number]
-        when, ends = minutes(step, plan), clock(row, step)
-        found += [slide._replace(minutes=f"{when}, this slide to {end}") for slide, end in zip(row, ends, strict=True)]
+        when, times = minutes(step, plan), clock(row, step)
+        found += [
+            slide._replace(minutes=f"{when}, this slide to {end}", after=free(spare))
+            for slide, (end, spare) in zip(row, times, strict=True)
+        ]
     found = with_the_next([*found, last_slide(chapters.values(), plan, home)], plan)
     if raw := NAME.search(" ".join(slide.html for slide in found)):
         sys.exit(f"a slide would show {raw[0]}. Fix: its number must stand there; see number() in tools/numbering.py.")
@@ -504,8 +525,13 @@ def with_the_next(found, plan):
         + "</p>"
         for first, behind in left_out(found, plan).items()
     }
+    for first, behind in left_out(found, plan).items():
+        if found[first].head[:2] not in {slide.head[:2] for slide in found[:first] + found[behind:]}:
+            told_of_it = '<p class="say so-far">'
+            notes = found[behind].notes.replace(told_of_it, f'<p class="do">Not if you left it out:</p>{told_of_it}', 1)
+            found[behind] = found[behind]._replace(notes=notes)
     return [
-        slide._replace(after=told.get(i, "") + f"<p><strong>Next.</strong> {title}</p>" * bool(title))
+        slide._replace(after=slide.after + told.get(i, "") + f"<p><strong>Next.</strong> {title}</p>" * bool(title))
         for i, (slide, title) in enumerate(zip(found, titles[1:], strict=True))
     ]
 

@@ -199,6 +199,10 @@ def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, h
     assert page.evaluate("Reveal.getIndices().h") == here + 1 and int(slider.input_value()) == last - 1
     page.keyboard.press("ArrowLeft")
     assert page.evaluate("Reveal.getIndices().h") == here
+    slider.focus()
+    for key in ("g", "3", "Enter"):  # the number of another slide
+        page.keyboard.press(key)
+    assert page.evaluate("Reveal.getIndices().h") == 2 and int(slider.input_value()) == last - 1
 
 
 def test_home_and_end_move_a_slider_before_a_click_and_never_turn_slides(new_page, built):
