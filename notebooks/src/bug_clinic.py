@@ -4,6 +4,7 @@
 # **Question.** It runs and has the right shape. Is it right? *50 minutes, and 64 for exercises. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
+import re
 from copy import deepcopy
 from inspect import getsource
 from textwrap import fill, indent
@@ -28,20 +29,21 @@ STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28 34", "split": "19"}
 STEPS |= {"scores": "21", "scale": "6 23 24\n26 29", "mask": "1 2 11 12\n13 15 35"}
 STEPS |= {"softmax": "3 7 14\n22 25 33", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
+BOX = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": "gray"}
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 figure, ax = plot.subplots(figsize=(3.55, 3.7))
-_ = ax.set(xlim=(-0.5, 3.5), ylim=(-0.7, 2.4)), ax.axis("off")
-_ = ax.set_title("One layer of attention, and where the cases sit")
-box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": "gray"}
-for i, (step, pinned) in enumerate(STEPS.items()):
-    column, row = i % 4, 2 - i // 4
-    told = step.replace("W_K ", "W_K\n").replace("d s", "d\ns")
-    _ = ax.text(column, row, told, ha="center", va="center", bbox=box)
-    _ = ax.text(column, row - 0.3, pinned, ha="center", va="top", color="#D55E00")
-    if column < 3:
-        _ = ax.annotate("→", (column + 0.5, row), ha="center", va="center")
-_ = ax.text(3, 0, "output", ha="center", va="center")
+_ = ax.set(xlim=(-0.6, 3.6), ylim=(-0.7, 2.4))
+_ = ax.axis("off"), ax.set_title("One layer of attention, and where the cases sit")
+for i, (step, pinned) in enumerate([*STEPS.items(), ("output", "")]):
+    x, y = i % 4, 2 - i // 4
+    told = re.sub("W_.", r"$\g<0>$", re.sub(" (?=sum|W_V)", "\n", step))
+    _ = ax.text(x, y, told, ha="center", va="center", bbox=None if i == 11 else BOX)
+    _ = ax.text(x, y - 0.3, pinned, ha="center", va="top", color="#D55E00")
+    _ = ax.text(x - 0.5, y, "→" * (i > 0), ha="center", va="center")
+    if x == 3 and y:  # the way goes on in the next row
+        around = [3.42, 3.55, 3.55, -0.5, -0.5], [y, y, y - 0.7, y - 0.7, y - 0.9]
+        _ = ax.plot(*around, lw=0.8, color="gray")
 
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them

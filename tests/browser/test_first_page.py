@@ -24,7 +24,7 @@ ENTRIES = [
 ]
 WAYS = {"read": "r", "run": "u", "teach": "t", "decks": "d"}
 SCRIPTS = Path(__file__).with_name("first_page.js")
-PLACES = {"pyodide": "p", "lock": "l", "wheel": "w", "script": "s"}
+PLACES = {"pyodide": "p", "lock": "l", "wheel": "w", "script": "s", "megabytes": 17}
 WORKER = Path(__file__).with_name("worker.js").read_text("utf-8")
 WHERE, KNOB, BREAK, OWN_SENTENCE = range(4)
 OWN = "one two three four five six seven"
