@@ -26,8 +26,10 @@ from attncourse.clinic import (
 )
 from attncourse.clinic.ward import TutorialAttention, sick_lines
 from attnlib.diagnose import diagnose
+from attnlib.torch_layers import KVCache
 from tests.test_diagnose import ROOT, caught, off
-from tools.build_notebooks import code_between
+from tools.build_notebooks import code_between, read_source
+from tools.series import find_notebook
 
 
 def moved(module):
@@ -560,3 +562,13 @@ def test_the_kit_s_poke_of_the_future_does_not_see_the_hidden_leaks(leak):
             assert any_moves(module, x, poke=lambda t: t + 1) < 1e-5 < any_moves(module, x)
         else:
             assert causal_poke(module, x) < 1e-5 < any_moves(module, x)
+
+
+def test_the_answer_of_lesson_one_token_at_a_time_proves_both_decoders():
+    cells = read_source(find_notebook("one_token_at_a_time").source).cells
+    (code,) = [cell.source for cell in cells if "name_bug(5" in cell.source]
+    names = {"torch": torch, "TorchCache": KVCache, "patients": patients}
+    exec(code.split("```python\n")[1].split("```")[0], names)
+    assert patients.name_bug(4, names["my_bug"], names["my_probe"]).passed
+    assert patients.name_bug(5, "places_one_ahead", names["probe_5"]).passed
+    assert patients.name_bug(4, None, None).state == "not tried"

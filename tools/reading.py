@@ -81,17 +81,18 @@ def lead(cells):
 
 
 def cards(cells):
-    """Yield the cells; what stands around an exercise, from its heading to its solution, makes a card of it."""
+    """Yield the cells; from an exercise, or a cell tagged card, to the fold with the solution they make a card."""
     inside = None
     for cell in cells:
         first, last = cell.metadata.get("around", ["", ""])
-        if inside and (has_tag(cell, "exercise") or re.match("#{1,3} ", cell.source)):
+        begins = has_tag(cell, "exercise", "card")
+        if inside and (begins or re.match("#{1,3} ", cell.source)):
             inside.metadata["around"][1] += "</section>"
             inside = None
-        if has_tag(cell, "exercise"):
+        if begins:
             first, inside = f'<section class="card">{first}', cell
         cell.metadata["around"] = [first, last]
-        if inside and has_tag(cell, "solution"):
+        if inside and cell.source.startswith("<details>"):
             cell.metadata["around"][1] += "</section>"
             inside = None
         inside = inside and cell
