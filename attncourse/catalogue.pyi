@@ -147,6 +147,7 @@ class Predict:
     first_kept: Question
     single_head: Question
     dealt_out: Question
+    match: Question
     shifted: Question
     beyond: Question
     cheapest: Question
@@ -155,6 +156,7 @@ class Predict:
     lost: Question
     far_copy: Question
     told: Question
+    left_out: Question
     norm_order: Question
     start: Question
     whole_text: Question

@@ -370,6 +370,8 @@ def printed(name):
         ("todays_head", "6,000 1.97 8.08 1.81 1.27 13.24 8,000 8.73 8.00 1.76 1.39 13.41"),
         ("todays_head", "12,000 9.22 8.29 1.94 2.21 12.96 30,000 9.58 9.45 8.70 8.85 11.41"),
         ("todays_head", "another text behind the gap: 3.50 at 0, 3.31 at 12,000"),
+        ("todays_head", "loss: 6.4 as trained, 1.1 by parts (recorded), 0.8 without a gap"),
+        ("todays_head", "0.9997 left out: the fast pairs weight on the position before 0.0323"),
         ("todays_head", "Llama 0.00 1.69 Qwen3 0.00 2.04 Gemma2 0.00 1.65 GPT-OSS 2.66 2.66"),
         ("todays_head", "Llama 0.00 0.00 Qwen3 0.00 1.51 Gemma2 0.00 0.45 GPT-OSS 2.66 2.66"),
         # how nn.Linear starts

@@ -442,9 +442,25 @@ def test_how_many_of_six_other_texts_are_found_far_away(speaker):
     assert [(losses(gap) < most).sum() for gap in (2000, 6000, 8000)] == [5, 3, 0]
     for rate, found in ((base, 4), (measures.slow_by_parts(omega, 4.0, 8192), 5)):
         assert [(losses(gap, rate) < most).sum() for gap in (12_000, 30_000)] == [found, 0]
+    assert (losses(12_000, base) < most + 0.4).sum() == 5  # "with 2"
     alice, french = twice[2][:n], twice[3][:n]
     more = losses(8000, of=[french + alice, alice + french]) - losses(0, of=[french + alice, alice + french])
     assert more == pytest.approx([0, 1.8], abs=0.1)
+
+
+@pytest.mark.slow
+@needs_model
+def test_the_fastest_pair_slowed_alone_is_enough_to_lose_the_copy(speaker):
+    """Lesson todays_head, section 5, without a gap; the control are the next pair, and the slower half."""
+    n, omega = measures.LENGTH, rotary.frequencies(measures.D_K, speaker.base)
+    texts = [2 * speaker.tokens(smollm.TEXTS[name])[:n] for name in ("prose", "code")]
+    texts += [measures.repeat_tokens(speaker, draw) for draw in (0, 1)]
+
+    def loss(*slow):
+        other = measures.far(speaker, 0, np.where(np.isin(np.arange(32), slow), omega / 4, omega))
+        return np.mean([speaker.surprise(other(x)[0][n:-1], x[n + 1 :]).mean() for x in texts])
+
+    assert [round(loss(*slow), 1) for slow in ((), (0,), (1,), range(16, 32))] == [1.7, 6.3, 2.4, 1.8]
 
 
 @pytest.mark.slow
