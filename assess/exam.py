@@ -474,7 +474,7 @@ def of_plan(name):
 
 def up_to(last):
     """Return the same for all notebooks up to one, which is given by its name or its number."""
-    last = NUMBERS.get(last, last)
+    last = NUMBERS.get(last, last.zfill(2))
     if last not in NUMBERS.values():
         sys.exit(f"no notebook is called {last!r}. Fix: its number, such as 03, or one of {', '.join(NUMBERS)}")
     return lambda notebook, heading: NUMBERS[notebook] <= last

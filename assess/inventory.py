@@ -268,7 +268,7 @@ def _items_table(sheets):
         shares = [_of(sheets, group=g, when=when, form=name) for g, when in columns]
         shares = [items(some)[0] if some else np.full(len(ITEMS), np.nan) for some in shares]
         for i, item in enumerate(ITEMS):
-            cells = "".join(f"{share[i]:>16.2f}" for share in shares)
+            cells = "".join(f"{f'{share[i]:.2f}'.replace('nan', '-'):>16}" for share in shares)
             told = correlation_text(apart[i], len(before))
             lines.append(f"{f'{i + 1:>2} ' + item['topic']:<{wide}}{name:>5}{cells}{told:>26}")
     return "\n".join(lines)

@@ -73,7 +73,7 @@ def plan_of(guide, name):
     """Return the plan of a name such as "45"."""
     known = names(guide)
     if name not in known:
-        sys.exit(f"TEACHING.md has no plan {name!r}. Fix: PLAN={' or PLAN='.join(known)}")
+        sys.exit(f"TEACHING.md has no plan {name!r}. Fix: one of {', '.join(known)}")
     text = part(guide, known[name], "###")
     found = rows(text, 3)[:-1]  # the last row is the total
     begins = accumulate((int(minutes) for minutes, _, _ in found), initial=0)

@@ -38,9 +38,7 @@ except (OSError, UnicodeDecodeError) as error:
 if students:
     there = len({one.student for one in report.submissions if one.listed})
     strangers = len({one.student for one in report.submissions if not one.listed})
-    print(
-        f"{there} of {len(students)} on the list handed in; {strangers} others fit nobody on it, or several", end="\n\n"
-    )
+    print(f"{there} of {len(students)} on the list handed in. Fit nobody on it, or several: {strangers}", end="\n\n")
 print(page.text(report, arguments.names))
 for path, write in ((arguments.html, page.page), (arguments.csv, page.table)):
     if path:

@@ -150,7 +150,8 @@ def read_cells(path):
             for cell in cells
         ]
     except (AttributeError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{type(error).__name__}: it is no notebook of nbformat 4") from None
+        empty = path.is_file() and not path.stat().st_size
+        raise ValueError("empty" if empty else f"{type(error).__name__}: it is no notebook of nbformat 4") from None
 
 
 def series(folder):
