@@ -221,7 +221,7 @@ for n in (16, 64, 256):
     print(f"{n:4} {n * (n + 1) // 2:8,} {anew:17,} {kept:15,} {anew / kept:7.1f}")
 
 # %% [markdown]
-# A short pass has other costs, too, so the clock shows less:
+# A short pass has costs beside multiplications, so the clock shows a smaller ratio:
 
 # %% tags=["nbval-ignore-output", "timed"] jupyter={"source_hidden": true}
 layer, cache = al.MultiHeadAttention(256, 4, rng=0), KVCache()
@@ -577,7 +577,7 @@ for head in (1, 2, 3, 4):
     print(f"head {head} of layer 2 off: agreement {writer.agreement(off):.2f}")
 
 # %% [markdown]
-# No: L2H3 alone is needed.
+# No: of layer 2 L2H3 alone is needed.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
@@ -765,8 +765,9 @@ def judged(model):
     wrote = writer.write(writer.with_caches(model), size=500)
     right = [grammar.grammatical(words) for words in wrote]
     most = np.mean(right) > 0.9
-    shown = min((words for words, fine in zip(wrote, right) if fine == most), key=len)
-    return f"{np.mean(right):.2f}, {'right' if most else 'wrong'}: {' '.join(shown)}"
+    ones = [words for words, fine in zip(wrote, right) if fine == most]
+    one = min(ones, key=lambda words: abs(len(words) - 8))
+    return f"{np.mean(right):.2f}, {'right' if most else 'wrong'}: {' '.join(one)}"
 
 
 # %% tags=["nbval-ignore-output"]
@@ -1019,7 +1020,7 @@ my_bug = None  # a name of the four, in quotes
 def my_probe(module):
     x, cache = torch.randn(..., 6, 24), TorchCache()  # how many texts?
     parts = [module(part, cache)[0] for part in x.split(3, dim=1)]
-    off = (torch.cat(parts, dim=1) - module(x)[0]).abs().amax((1, 2))  # a text each
+    off = (torch.cat(parts, dim=1) - module(x)[0]).abs().amax((1, 2))  # (texts,)
     return ...  # your code
 
 
@@ -1031,7 +1032,7 @@ verdict
 # <details><summary>Answer</summary>
 #
 # ```python
-# my_bug = "past_of_first_sequence"  # the first text is right, the second gets its past
+# my_bug = "past_of_first_sequence"  # the second text gets the first's past
 #
 #
 # def my_probe(module):
@@ -1041,7 +1042,7 @@ verdict
 #     return off[1].item() if off[0] < 1e-5 else 0.0
 #
 #
-# def probe_5(module):  # of "places_one_ahead": behind a cache each position is one too far
+# def probe_5(module):  # behind a cache positions are one too far
 #     x = torch.randn(2, 2, 24)
 #
 #     def off():
