@@ -771,6 +771,29 @@ rows = [
 ]
 plot.table(["mistake", *(f"{len(text)} tokens" for text in texts), "why"], rows)
 
+
+# %% jupyter={"source_hidden": true}
+def by_position(mistake, ends):  # of eight texts; up to each end
+    squares = np.zeros((2, ends[-1]))
+    for seed in range(8):
+        text = np.random.default_rng(seed).normal(size=(ends[-1], 24))
+        right = one_call(text)
+        wrong = one_call(text, **mistake)
+        squares += ((wrong - right) ** 2).mean(axis=-1), (right**2).mean(axis=-1)
+    parts = np.add.reduceat(squares, [0, *ends[:-1]], axis=-1)
+    return np.sqrt(parts[0] / parts[1])
+
+
+# %% jupyter={"source_hidden": true}
+(_, ax), ends = plot.subplots(figsize=(5.4, 3)), 2 ** np.arange(10)
+ours = {"groups tiled, not repeated": INK, "base 500,000": QUERY}
+for name, mistake in MISTAKES.items():
+    _ = ax.plot(ends, by_position(mistake, ends), color=ours.get(name, LINE), lw=2.4)
+_ = ax.set(xscale="log", xlabel="position", ylim=(0, 1.4), title="Error by position, eight texts")
+_ = ax.set(xticks=ends, xticklabels=ends), ax.minorticks_off()
+_ = ax.text(1, 1.14, "groups tiled", color=INK), ax.text(5, 0.36, "others", color=LINE)
+_ = ax.text(36, 0.22, "base 500,000", color=QUERY)
+
 # %%
 predict.cheapest(guess_cheapest)
 
@@ -915,9 +938,9 @@ predict.told(guess_told)
 # **Goal.** Write the frequencies *by parts*. *6 minutes, medium.*
 #
 # `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. A pair that
-# goes round at least 32 times in `trained` positions knows all its angles and keeps its frequency. One that goes round at most once
-# would meet new ones: it is divided by `factor`. Between, the share that keeps it rises evenly with the number of turns. (1 and
-# 32: the paper's.)
+# goes round at least 32 times in `trained` positions has often met every angle and keeps its frequency. One that goes round at most once
+# would meet new ones: it is divided by `factor`. Between, the share that keeps it rises evenly with the turns. Both
+# numbers are the paper's.
 
 
 # %%
