@@ -236,16 +236,16 @@ def clock(row, step):
     spread = [minutes * share + rest * part for minutes, part in zip(asked, shares, strict=True)]
     ends = [10 * round(end * 6) for end in accumulate(spread, initial=step.begins)][1:]
     needed = [minutes + words / BRISK + 0.3 for minutes, words in zip(asked, spoken, strict=True)]
+    talks = [slide.kind not in ("exercise", "title") for slide in row]
     return [
-        (f"{end // 3600}:{end // 60 % 60:02}:{end % 60:02}", int(has - needs + 0.1) * (slide.kind != "exercise"))
-        for slide, end, has, needs in zip(row, ends, spread, needed, strict=True)
+        (f"{end // 3600}:{end // 60 % 60:02}:{end % 60:02}", int(has - needs + 0.1) * talk)
+        for end, has, needs, talk in zip(ends, spread, needed, talks, strict=True)
     ]
 
 
 def free(spare):
-    """Return the line of a note that names the minutes which its slide does not need."""
-    few = f"{spare} minute{'s' * (spare > 1)} of this slide"
-    return f"<p><strong>Spare.</strong> {few}: questions, or go on.</p>" * bool(spare)
+    """Return how a note names the minutes that its slide does not need."""
+    return f", {spare} minute{'s' * (spare > 1)} spare here" * bool(spare)
 
 
 def total(pattern, text):
@@ -492,7 +492,7 @@ def slides(name, home=None):
             before = chapters[step.number]
         when, times = minutes(step, plan), clock(row, step)
         found += [
-            slide._replace(minutes=f"{when}, this slide to {end}", after=free(spare))
+            slide._replace(minutes=f"{when}{free(spare)}, this slide to {end}")
             for slide, (end, spare) in zip(row, times, strict=True)
         ]
     found = with_the_next([*found, last_slide(chapters.values(), plan, home)], plan)
@@ -531,7 +531,7 @@ def with_the_next(found, plan):
             notes = found[behind].notes.replace(told_of_it, f'<p class="do">Not if you left it out:</p>{told_of_it}', 1)
             found[behind] = found[behind]._replace(notes=notes)
     return [
-        slide._replace(after=slide.after + told.get(i, "") + f"<p><strong>Next.</strong> {title}</p>" * bool(title))
+        slide._replace(after=told.get(i, "") + f"<p><strong>Next.</strong> {title}</p>" * bool(title))
         for i, (slide, title) in enumerate(zip(found, titles[1:], strict=True))
     ]
 
