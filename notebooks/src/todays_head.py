@@ -789,8 +789,8 @@ def by_position(mistake, ends):  # of eight texts; up to each end
 ours = {"groups tiled, not repeated": INK, "base 500,000": QUERY}
 for name, mistake in MISTAKES.items():
     _ = ax.plot(ends, by_position(mistake, ends), color=ours.get(name, LINE), lw=2.4)
-_ = ax.set(xscale="log", xlabel="position", ylim=(0, 1.4), title="Error by position, eight texts")
-_ = ax.set(xticks=ends, xticklabels=ends), ax.minorticks_off()
+_ = ax.set(xscale="log", xlabel="position", ylim=(0, 1.4), xticks=ends)
+_ = ax.set(xticklabels=ends, title="Error by position"), ax.minorticks_off()
 _ = ax.text(1, 1.14, "groups tiled", color=INK), ax.text(5, 0.36, "others", color=LINE)
 _ = ax.text(36, 0.22, "base 500,000", color=QUERY)
 
