@@ -119,9 +119,9 @@ view
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
 #
-# - **a** about 100
+# - **a** fewer than 20
 # - **b** about 50
-# - **c** fewer than 20
+# - **c** about 100
 
 # %%
 guess_broken = None  # "a", "b" or "c"
