@@ -320,11 +320,22 @@ def printed(name):
         ),
         ("one_token_at_a_time", "our writer: 2 · 2 · 4 · 8 · 4 = 512; it holds 512"),
         ("one_token_at_a_time", "Llama 2 7B 7 32 32 32 128 524,288 834 Llama 3 8B 8 32 32 8 128 131,072 3,815"),
-        ("one_token_at_a_time", "a pass of 8 tokens takes 2.4 times as long as a pass of 1, not 8"),
+        (
+            "one_token_at_a_time",
+            "a pass of 8 tokens takes 2.4 times as long as a pass of 1, not 8 a pass of 64 takes 6.9 times as long: "
+            "it multiplies 9 times as fast",
+        ),
         ("one_token_at_a_time", "the draft: 1,600 counts; the model: 19,816 weights"),
         ("one_token_at_a_time", "counting 49 163 15 1.35 yes"),
-        ("one_token_at_a_time", "6 0.67 0.97 0.98 0.99 8 0.85 0.98 0.99 1.00"),
-        ("one_token_at_a_time", "268 of 288 beginnings stand in the corpus, 20 do not"),
+        (
+            "one_token_at_a_time",
+            "6 0.94 0.96 0.67 0.92 0.97 6 and <s> 0.99 0.99 0.99 0.98 0.99 8 0.98 0.98 0.85 0.97 0.97",
+        ),
+        (
+            "one_token_at_a_time",
+            "268 of 288 beginnings stand in the corpus, 20 do not met: 1.00, without SUBJECT 0.82 "
+            "new: 1.00, without SUBJECT 0.65",
+        ),
         # today's head
         ("todays_head", "query at position 3, key at 1: 1.0633 query at position 103, key at 101: 1.0633"),
         (
@@ -641,6 +652,7 @@ def test_printed(name, text):
             "loss #, grammatical #, agreement # right in five trainings",
             [(1.52, 1.58), (0.93, 1), (0.99, 1)],
         ),
+        ("one_token_at_a_time", "head 1: # head 2: # head 3: # head 4: #", [(0.3, 0.7)] + [(0.97, 1)] * 3),
         ("one_token_at_a_time", "num_kv_heads=2: #, right.* repeated side by side: #, right", [(0.93, 1), (0.93, 1)]),
         ("one_token_at_a_time", "dealt out in turn .tile.: #, wrong", [(0.5, 0.62)]),
         ("one_token_at_a_time", "L1H1 #", [(0.9, 1)]),

@@ -234,9 +234,9 @@ def beginnings():
     return np.concatenate([tokens_of(words) for words, _ in rows]), np.array([plural for _, plural in rows])
 
 
-def agreement(model, **options):
-    """Return for how many of the beginnings verbs that agree with the subject get more probability than others."""
-    tokens, plural = beginnings()
+def agreement(model, these=slice(None), **options):
+    """Return for how many of these beginnings verbs that agree with the subject get more probability than others."""
+    tokens, plural = (x[these] for x in beginnings())
     p = softmax(model(tokens, **options)[0][:, -1])  # (288, words)
     singular, plurals = (
         p[:, [NUMBER[verb] for verb in TRANSITIVE[n] + INTRANSITIVE[n]]].sum(-1) for n in (False, True)

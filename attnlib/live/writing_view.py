@@ -72,7 +72,7 @@ def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14
         chosen = key if key is not None and key < n else None
         title = "a sentence being written"
         lines = [
-            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room)], at=at)
+            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room, step)], at=at)
             for room, at in ((right, (0, 0)), (svg.PHONE, None))
         ]
         drawn = []
@@ -154,12 +154,13 @@ def _likely(p):
     return np.argsort(-p, kind="stable")[:BARS]
 
 
-def _sentence(tokens, n, right):
+def _sentence(tokens, n, right, step):
     """Return the words so far on one line, and the one that is being written in a frame.
 
     What has no room on the left is left out.
     """
-    elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=16)]
+    told = "the sentence so far, and the next word" if step < n else f"the sentence has ended, at step {n - 1}"
+    elements = [svg.text(10, 17, told, bold=True, size=16)]
     x, wide = 10, round(svg.width(tokens[n], 16)) + 10
     for begun in range(1, n + 1):
         words = " ".join(["…"] * (begun > 1) + [*tokens[begun:n]])

@@ -161,6 +161,20 @@ def keeps(agreed="i == m or draft[i] != chosen[i]", new="[*draft[:i], chosen[i]]
     return accept
 
 
+def chances_of_not_kept(kept, p):
+    return np.array([kept, (1 - kept) * p / ((1 - kept) * p).sum()])
+
+
+def cut_by(cut):
+    """Accept well, and cut each array of the cache by `cut(x, rows)`."""
+
+    def accept(logits, draft, past):
+        new, kept = keeps()(logits, draft, past)
+        return new, [tuple(cut(x, kept[0][0].shape[1]) for x in pair) for pair in past]
+
+    return accept
+
+
 def _lacks(p, q):
     return (p - q).clip(0) / (p - q).clip(0).sum()
 
@@ -243,6 +257,30 @@ LEARNERS = {
         "p": ("p_in_row_0", lambda p, q: np.array([p, _lacks(p, q)]), "p or q themselves"),
         "q": ("p_in_row_0", lambda p, q: np.array([q, _lacks(p, q)])),
         "p, then p": ("redrawn_from_p + p_in_row_0", lambda p, q: np.array([p, p])),
+        "unclipped": (
+            "difference_not_clipped",
+            lambda p, q: np.array([(p / q).clip(0, 1), (p - q) / (p - q).sum()]),
+            "by its own sum, which is 0",
+        ),
+        "unclipped, each divided": (
+            "difference_not_clipped",
+            lambda p, q: np.array([(p / q).clip(0, 1), (p - q) / (p.sum() - q.sum())]),
+        ),
+        "kept if p >= q": (
+            "kept_or_rejected",
+            lambda p, q: np.array([np.where(p >= q, 1.0, 0.0), _lacks(p, q)]),
+            "never if not",
+        ),
+        "kept if p > q, then p": ("kept_or_rejected", lambda p, q: np.array([p > q, p], float)),
+        "what was not kept": (
+            "surplus_drawn",
+            lambda p, q: np.array([np.minimum(p / q, 1), (1 - np.minimum(p / q, 1)) * p]),
+        ),
+        "what was not kept, divided": ("surplus_drawn", lambda p, q: chances_of_not_kept(np.minimum(p / q, 1), p)),
+        "1 - kept": ("surplus_drawn", lambda p, q: chances_of_not_kept(np.minimum(p / q, 1), 1)),
+        "p / (p + q)": ("too_little_kept", lambda p, q: np.array([p / (p + q), _lacks(p, q)]), "p / (p + q)"),
+        "p / (p + q), then p": ("too_little_kept", lambda p, q: np.array([p / (p + q), p])),
+        "the larger one": ("ratio_above_one", lambda p, q: np.array([np.maximum(1, p / q), _lacks(p, q)]), "larger"),
         "ratios above 1": ("ratio_above_one", lambda p, q: np.array([p / q, _lacks(p, q)]), "may be above 1"),
     },
     "window_mask": {
@@ -464,6 +502,14 @@ LEARNERS = {
         "without the model's": ("models_token_dropped", keeps(new="draft[:i]"), "left out"),
         "three at most": (None, keeps("i == min(m, 3) or draft[i] != chosen[i]"), "agrees as a whole"),
         "not cut": ("cache_not_cut", keeps(rows="n"), "keeps 10 of 10 rows"),
+        "features cut": ("cut_along_another_axis", cut_by(lambda x, rows: x[..., :rows]), "another axis"),
+        "heads cut": ("cut_along_another_axis", cut_by(lambda x, rows: x[:rows])),
+        "features and rows cut": (None, cut_by(lambda x, rows: x[:, :rows, :3]), "not the first ones"),
+        "none after all": (
+            "own_token_after_all_missing",
+            lambda logits, draft, past: (lambda new, kept: (new[: len(draft)], kept))(*keeps()(logits, draft, past)),
+            "the whole draft agrees",
+        ),
         "minus zero": ("cut_by_minus_zero", keeps(rows="-(m - i)"), "keeps 0 of 11 rows"),
         "as many as accepted": ("text_before_forgotten", keeps(rows="i"), "keeps 2 of 10 rows"),
         "and the newest": ("text_before_forgotten", keeps(rows="i + 1")),

@@ -81,7 +81,8 @@ class Checking(Steps):
     new = cached_property(lambda s: [*s.draft[: s.agreed], s.chosen[s.agreed]])
     # Where the rows of the cache end.
     end = cached_property(lambda s: s.agreed - len(s.draft) or None)
-    accepted = cached_property(lambda s: (s.new, [(keys[:, : s.end], values[:, : s.end]) for keys, values in s.past]))
+    kept_of = cached_property(lambda s: lambda x: x[:, : s.end])
+    accepted = cached_property(lambda s: (s.new, [tuple(map(s.kept_of, pair)) for pair in s.past]))
 
 
 class Chances(Steps):
@@ -236,7 +237,7 @@ def checking_probes():
         logits = draw(len(chosen), 9)
         logits[np.arange(len(chosen)), chosen] = 5
         n = 5 + len(chosen)
-        return logits, draft, [(draw(2, n, 3), draw(2, n, 2)) for _ in range(2)]
+        return logits, draft, [(draw(12, n, 13), draw(12, n, 14)) for _ in range(2)]  # every axis can be cut at any row
 
     return (
         Probe("a draft of 4, of which 2 agree, and then none", draft_arguments([3, 1, 4, 8, 5], [3, 1, 6, 2])),
@@ -254,7 +255,11 @@ def checking_probes():
 
 def chance_probes():
     draw = Draw("draft_chances")
-    return tuple(Probe(f"{n} words", (core.softmax(draw(n)), core.softmax(draw(n)))) for n in (3, 5, 8))
+
+    def exact(p):  # in 1024ths: p - q sums to 0
+        return np.diff(np.round(1024 * np.cumsum([0, *p])) / 1024)
+
+    return tuple(Probe(f"{n} words", tuple(exact(core.softmax(draw(n))) for _ in range(2))) for n in (3, 5, 8))
 
 
 def judge_accepted(result, logits, draft, past):
@@ -263,7 +268,8 @@ def judge_accepted(result, logits, draft, past):
     try:
         new, kept = result
         new, kept = [int(token) for token in new], [tuple(map(np.asarray, pair)) for pair in kept]
-        rows = {_rows_of(*pair) for layers in zip(kept, past, strict=True) for pair in zip(*layers, strict=True)}
+        both = [pair for layers in zip(kept, past, strict=True) for pair in zip(*layers, strict=True)]
+        rows = {_rows_of(*pair) for pair in both}
     except (TypeError, ValueError):
         raise Unfit(
             "Your function must return the new tokens and the cache, a list with (keys, values) for each layer. "
@@ -272,6 +278,8 @@ def judge_accepted(result, logits, draft, past):
     cache = f"the cache keeps {min(rows)} of {held} rows"
     if len(rows) > 1 or -1 in rows:
         cache = "the rows of the cache are not the first ones of what it held, as many in each layer of keys and values"
+    if all(x.shape[1:2] == y.shape[1:2] and x.size < y.size for x, y in both):
+        cache = "the cache is cut along another axis than that of the tokens"
     sentence, expected = f"You return the tokens {new}, and {cache}.", held - len(draft) + right.agreed
     if sentence == f"You return the tokens {right.new}, and the cache keeps {expected} of {held} rows.":
         return RIGHT, ""

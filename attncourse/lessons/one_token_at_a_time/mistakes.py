@@ -245,6 +245,8 @@ MISTAKES = (
         Path(__file__).with_name("mistakes.toml"),
         models_token_dropped=({"new": lambda s: s.chosen[: s.agreed]},),
         cache_not_cut=({"end": lambda s: None},),
+        cut_along_another_axis=({"kept_of": lambda s: lambda x: x[..., : x.shape[1] + (s.end or 0)]},),
+        own_token_after_all_missing=({"new": lambda s: s.chosen[: min(s.agreed + 1, len(s.draft))]},),
         text_before_forgotten=({"end": lambda s: s.agreed}, {"end": lambda s: s.agreed + 1}),
         cache_emptied=({"end": lambda s: 0},),
         cut_by_minus_zero=({"end": lambda s: s.agreed - len(s.draft)},),
@@ -253,13 +255,18 @@ MISTAKES = (
         ),
         redrawn_from_p=(decoding.FROM_P,),
         ratio_turned_over=({"kept": lambda s: np.minimum(s.q / s.p, 1)},),
-        ratio_above_one=({"kept": lambda s: s.p / s.q},),
+        ratio_above_one=({"kept": lambda s: s.p / s.q}, {"kept": lambda s: np.maximum(s.p / s.q, 1)}),
+        kept_or_rejected=tuple({"kept": lambda s: s.p >= s.q, **other} for other in ({}, decoding.FROM_P)),
+        difference_not_clipped=({"other": lambda s: np.copysign(np.inf, s.p - s.q)},),
         not_divided_by_q=({"kept": lambda s: np.minimum(s.p, s.q)},),
         second_row_not_normalised=({"other": lambda s: s.lacks}, {"other": lambda s: s.lacks / 2 / s.lacks.sum()}),
         surplus_drawn=(
             {"lacks": lambda s: np.maximum(s.q - s.p, 0)},
             {"lacks": lambda s: np.abs(s.p - s.q)},
             {"other": lambda s: s.p - s.q},
+            {"other": lambda s: (1 - s.kept) * s.p},
+            {"lacks": lambda s: (1 - s.kept) * s.p},
+            {"lacks": lambda s: 1 - s.kept},
             {"lacks": lambda s: np.exp(s.p - s.q)},
             {"lacks": lambda s: np.exp(np.maximum(s.p - s.q, 0))},
         ),
@@ -267,6 +274,9 @@ MISTAKES = (
             {"kept": lambda s, share=share: share * np.minimum(s.p / s.q, 1), **other}
             for share in (0, 0.5)
             for other in ({}, decoding.FROM_P, decoding.FROM_THE_REST)
+        )
+        + tuple(
+            {"kept": lambda s: s.p / (s.p + s.q), **other} for other in ({}, decoding.FROM_P, decoding.FROM_THE_REST)
         ),
         mask_changed=({"allowed": lambda s: np.repeat(s.mask, 2, axis=-3)},),
         p_in_row_0=({"kept": lambda s: s.p}, {"kept": lambda s: s.q}),
