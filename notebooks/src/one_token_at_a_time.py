@@ -115,7 +115,8 @@ view
 # </details>
 
 # %% [markdown] tags=["predict"]
-# L2H3 finds it. At *farmer* it looked there, too, but *farmer*'s verb needs L2H1 (*Appendix*). Nobody told the model these rules. It is a **decoder**: two layers of attnlib's `MultiHeadAttention`
+# L2H3 finds it. At *farmer* it looked there, too, but *farmer*'s verb needs L2H1 (*Appendix*). Nobody told the model these rules.
+# It is a **decoder**: two layers of attnlib's `MultiHeadAttention`
 # behind a causal mask.
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
@@ -257,7 +258,8 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
 #
 # `my_step(query, key, value, past, grouped)`: `query` and `key` $(h, n, d_k)$ and `value` $(h, n, d_v)$ are those of $n$
 # new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. `grouped(query, keys, values, mask)` is
-# attention (section 7 says why it has that name): call it with all keys, all values and a causal mask, True = may attend. Return `(output, (keys,
+# attention (section 7 says why it has that name): call it with all keys, all values and a causal mask, True = may attend. Return
+# `(output, (keys,
 # values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
 
 
@@ -415,7 +417,8 @@ plot.table(["bug", "what it writes"], lines)
 predict.hidden_bugs(guess_hidden)
 
 # %% [markdown]
-# *New keys in front* shows in chunks alone: there the mask hides the last keys, now old ones. A prompt of 6 misses it, because the cache is still empty. So test with a *second* chunk longer than 1.
+# *New keys in front* shows in chunks alone: there the mask hides the last keys, now old ones. A prompt of 6 misses it, because the
+# cache is still empty. So test with a *second* chunk longer than 1.
 #
 # Two more bugs sit outside the model. *the cat that the dogs see* gets the *stale* cache of *the cats that the dog sees*.
 # Or two texts, written in turn, *share* one:
@@ -822,7 +825,8 @@ mine.keep(my_grouped)
 # ## 8 · Guess ahead
 #
 # A pass reads every weight once, for one word or for five. A single word waits for that reading, not for multiplications (*Appendix*).
-# So *checking* four words costs less than writing four, and pays if the draft is cheap: here the word that came most often behind the last one. Struck words do not count, the framed one
+# So *checking* four words costs less than writing four, and pays if the draft is cheap: here the word that came most often behind
+# the last one. Struck words do not count, the framed one
 # is the model's own:
 
 
@@ -947,7 +951,8 @@ if speaker:  # the model writes through your function
 #
 # **Goal.** Test a drafted word so that the text stays the model's. *8 minutes, hard.*
 #
-# A word is drafted with the probabilities $q$ and the model has $p$, both $(\text{words},)$, without zeros; $p$ is not $q$. `my_chances(p, q)` gives $(2,
+# A word is drafted with the probabilities $q$ and the model has $p$, both $(\text{words},)$, without zeros; $p$ is not $q$.
+# `my_chances(p, q)` gives $(2,
 # \text{words})$: how likely each word is kept if it was drafted, and the probabilities of what is drawn if not. What is written must have
 # the probabilities $p$, and as much as possible is kept.
 
