@@ -430,7 +430,7 @@ def test_how_many_of_six_other_texts_are_found_far_away(speaker):
     """Lesson todays_head, section 5: nothing of it is stored."""
     n, d_k = measures.LENGTH, measures.D_K
     omega = rotary.frequencies(d_k, speaker.base)
-    base = rotary.frequencies(d_k, speaker.base * 4 ** (d_k / (d_k - 2)))
+    base, parts = measures.other_base(speaker, 4), measures.slow_by_parts(omega, 4.0, 8192)
     texts = [smollm.TEXTS["alice"], *(smollm.MORE[name] for name in ("French", "Italian, a baker", "SQL"))]
     twice = [*(measures.repeat_tokens(speaker, draw) for draw in (2, 3)), *(2 * speaker.tokens(x)[:n] for x in texts)]
 
@@ -440,9 +440,11 @@ def test_how_many_of_six_other_texts_are_found_far_away(speaker):
 
     most = losses(0) + 1.6
     assert [(losses(gap) < most).sum() for gap in (2000, 6000, 8000)] == [5, 3, 0]
-    for rate, found in ((base, 4), (measures.slow_by_parts(omega, 4.0, 8192), 5)):
+    for rate, found in ((base, 4), (parts, 5)):
         assert [(losses(gap, rate) < most).sum() for gap in (12_000, 30_000)] == [found, 0]
     assert (losses(12_000, base) < most + 0.4).sum() == 5  # "with 2"
+    assert [(losses(gap, parts) < most).sum() for gap in (24_000, 28_000)] == [3, 0]
+    assert (losses(24_000, base) < most).sum() == 0
     alice, french = twice[2][:n], twice[3][:n]
     more = losses(8000, of=[french + alice, alice + french]) - losses(0, of=[french + alice, alice + french])
     assert more == pytest.approx([0, 1.8], abs=0.1)
@@ -477,6 +479,8 @@ def test_on_other_texts_too_the_first_token_is_a_place_and_a_value(speaker, monk
 
 @needs_model
 def test_other_measures_come_out_again(speaker):
+    fresh = round_for_json(measures.reach(speaker, gaps=(6000,), factors=(4,)))
+    assert same(fresh, {name: {gap: smollm.recorded("reach")[name][gap] for gap in of} for name, of in fresh.items()})
     assert same(round_for_json(measures.sinks(speaker)), smollm.recorded("sinks"))
     assert same(round_for_json(measures.warmer(speaker)), smollm.recorded("warmer"))
     assert same(round_for_json(measures.future_in_sight(speaker)), smollm.recorded("future_in_sight"))

@@ -30,6 +30,7 @@ DEFINED = {
     "capped",
     "softmax_with_sink",
     "attend",
+    "Cached",
     "Layer",
     "bfloat16",
     "scores_from",
@@ -193,6 +194,18 @@ def test_what_is_said_of_positions_far_away():
     house = found["house"]["6000"]
     assert [round(house[name], 2) for name in ("told", "19.7", "24.3", "24.8")] == [0.93, 0.02, 0.98, 0.92]
     assert len(found["house"]["8000"]) == 9 and max(found["house"]["8000"].values()) < 0.1
+
+
+def test_four_times_slower_reaches_nearly_four_times_as_far():
+    """Section 5: of each of four texts, with twice and eight times, and another base, as controls."""
+    near = np.array(smollm.recorded("farther")["loss"]["as trained"]["0"])
+    more = {name: np.array(list(of.values())) - near for name, of in smollm.recorded("reach").items()}  # (gaps, texts)
+    parts = [more.pop(f"by parts, {times} times") for times in (2, 4, 8)]
+    trained, base = more["as trained"], more["another base, 4 times"]
+    assert np.abs((parts[0] - trained).mean(axis=1)).max() < 0.1  # in the mean of each gap
+    assert all((found[0] < 1.8).all() for found in (trained, *parts[:2])) and (parts[2][0] > 1.8).sum() == 2
+    assert all(lost[2].min() > 1.3 for lost in (trained, *parts)) and base.min() > 1.3
+    assert all(lost[1].mean() > 4 for lost in (trained, *parts))
 
 
 def test_what_has_come_since_is_what_the_configurations_say():

@@ -597,6 +597,35 @@ def far(speaker, gap, omega, of_keys=None):
     return speaker.using(rope=rope)
 
 
+def copied_far(speaker):
+    """Return the four texts whose copy stands far away: two of random tokens, prose and code, each twice."""
+    written = (2 * speaker.tokens(texts.TEXTS[name])[:LENGTH] for name in ("prose", "code"))
+    return [repeat_tokens(speaker, 0), repeat_tokens(speaker, 1), *written]
+
+
+def of_the_second(speaker, numbers):
+    """Return the loss on the second of two texts."""
+    return float(speaker.surprise(speaker(numbers)[0][LENGTH:-1], numbers[LENGTH + 1 :]).mean())
+
+
+def other_base(speaker, factor):
+    """Return the frequencies of another base, of which the slowest is so many times slower."""
+    return rotary.frequencies(D_K, speaker.base * factor ** (D_K / (D_K - 2)))
+
+
+@store_result
+def reach(speaker, gaps=(6000, 7000, 8000), factors=(2, 4, 8), trained=8192):
+    """Return losses of a far copy, {way: {gap: of four texts}}, at gaps that grow by the factor of the way."""
+    omega, twice = rotary.frequencies(D_K, speaker.base), copied_far(speaker)
+    ways = {"as trained": (1, omega)}
+    ways |= {f"by parts, {factor} times": (factor, slow_by_parts(omega, factor, trained)) for factor in factors}
+    ways |= {"another base, 4 times": (4, other_base(speaker, 4))}
+    return {
+        name: {factor * gap: [of_the_second(far(speaker, factor * gap, way), x) for x in twice] for gap in gaps}
+        for name, (factor, way) in ways.items()
+    }
+
+
 @store_result
 def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, trained=8192):
     """Return losses of a second copy that stands far away by its positions alone, {way: {gap: of four texts}}.
@@ -610,20 +639,16 @@ def farther(speaker, gaps=(0, 2000, 6000, 8000, 12_000, 30_000), factor=4.0, tra
     ways = {
         "as trained": (omega,),
         "every pair slowed": (omega / factor,),
-        "another base": (rotary.frequencies(D_K, speaker.base * factor ** (D_K / (D_K - 2))),),
+        "another base": (other_base(speaker, factor),),
         "by parts": (parts,),
         "only the queries by parts": (parts, omega),
     }
-    prose, code = (speaker.tokens(texts.TEXTS[name])[:LENGTH] for name in ("prose", "code"))
-    twice = [repeat_tokens(speaker, 0), repeat_tokens(speaker, 1), prose * 2, code * 2]
-
-    def second(other, numbers):
-        return float(speaker.surprise(other(numbers)[0][LENGTH:-1], numbers[LENGTH + 1 :]).mean())
-
+    twice = copied_far(speaker)
     losses = {
-        name: {gap: [second(far(speaker, gap, *own), x) for x in twice] for gap in gaps} for name, own in ways.items()
+        name: {gap: [of_the_second(far(speaker, gap, *own), x) for x in twice] for gap in gaps}
+        for name, own in ways.items()
     }
-    other = {gap: second(far(speaker, gap, omega), prose + code) for gap in gaps}
+    other = {gap: of_the_second(far(speaker, gap, omega), twice[2][:LENGTH] + twice[3][LENGTH:]) for gap in gaps}
     head, sentence = tuple(recorded("copying")["heads"][0]), speaker.tokens(FAR)
     half, rows, house = len(sentence), {}, {}
     for name in ("as trained", "by parts"):
