@@ -871,11 +871,11 @@ rows = [
     [way, *(f"{np.mean(loss):.1f} at {int(gap):,}" for gap, loss in of.items())]
     for way, of in smollm.recorded("reach").items()
 ]
-heads = (f"loss, {gap:,} times as far" for gap in (6000, 7000, 8000))
+heads = (f"loss at {gap:,} × the factor" for gap in (6000, 7000, 8000))
 plot.table(["slowed", *heads], rows)
 
 # %% [markdown]
-# On these texts *by parts* **twice slower reaches twice as far, four times slower nearly four times**. *Another base* does not. Why the model loses the
+# On these texts, *by parts*, **twice slower reaches twice as far, four times slower nearly four times**. *Another base* does not. Why the model loses the
 # copy near 7,000, we only suspect: training seldom shows such distances.
 #
 # <details><summary><b>How sure is this?</b></summary>
