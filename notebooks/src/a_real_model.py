@@ -613,7 +613,7 @@ verdict
 # %% [markdown]
 # ### See it · All 72 heads
 #
-# **Try.** In the first map a column is a layer, a row a head, and darker costs more. A click on a cell shows the map of its head, here
+# **Try.** In the first map a column is a layer, a row a head, and more orange costs more. A click on a cell shows the map of its head, here
 # L6H12, which costs most. Which of the six maps above is like it, and what does *that* head cost?
 
 # %% jupyter={"source_hidden": true}
