@@ -480,7 +480,8 @@ def test_on_other_texts_too_the_first_token_is_a_place_and_a_value(speaker, monk
 @needs_model
 def test_other_measures_come_out_again(speaker):
     fresh = round_for_json(measures.reach(speaker, gaps=(6000,), factors=(4,)))
-    assert same(fresh, {name: {gap: smollm.recorded("reach")[name][gap] for gap in of} for name, of in fresh.items()})
+    kept = smollm.recorded("reach")
+    assert all(same(loss, kept[name][str(gap)]) for name, of in fresh.items() for gap, loss in of.items())
     assert same(round_for_json(measures.sinks(speaker)), smollm.recorded("sinks"))
     assert same(round_for_json(measures.warmer(speaker)), smollm.recorded("warmer"))
     assert same(round_for_json(measures.future_in_sight(speaker)), smollm.recorded("future_in_sight"))
