@@ -3,8 +3,7 @@
 #
 # **Question.** A model reads the whole text for each word that it writes. Must it? *35 minutes, and 49 for exercises.*
 #
-# The loop of exercise [[write]] writes *the cats sleep* and a full stop. Each row is one pass, behind the word named, and computes
-# every vector anew.
+# The loop of exercise [[write]] writes *the cats sleep* and a full stop. Each row is one pass, and computes every vector anew.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -76,7 +75,7 @@ predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" 
 # %% [markdown]
 # ## 1 · It writes
 #
-# A small model has read 20,000 sentences in a language of 39 words, and now it writes. The verb must
+# A small model has read 20,000 sentences in a language of 39 words. The verb must
 # agree with its subject, and not with a noun that stands nearer: *the **cats** that the dog sees **sleep***.
 #
 # **Try.** The verb of *kings* is due. A row shows where a head looks from the newest word. Which one finds *kings*? Where did
@@ -116,8 +115,7 @@ view
 
 # %% [markdown] tags=["predict"]
 # L2H3 finds it. At *farmer* it looked there, too, but *farmer*'s verb needs L2H1 (*Appendix*). Nobody told the model these rules.
-# It is a **decoder**: two layers of attnlib's `MultiHeadAttention`
-# behind a causal mask.
+# It is a **decoder**: two layers of attnlib's `MultiHeadAttention` behind a causal mask.
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
 #
@@ -315,7 +313,7 @@ for name, sizes in CUTS.items():
 print(f"largest logit: {np.abs(model(tokens)[0]).max():.0f}")
 
 # %% [markdown]
-# In float32 the same sum in another order differs in its last bits. So test in float64.
+# In float32 the same sum in another order differs. So test in float64.
 #
 # These six bugs give logits of the right shape:
 
@@ -633,7 +631,7 @@ plot.table(["window", *(f"training {seed}" for seed in writer.SEEDS)], lines)
 predict.first_kept(guess_first)
 
 # %% [markdown]
-# At 6, a key that says nothing helps more than two more words do ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), in four trainings by
+# At 6, the key of `<s>` helps more than two more words do ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), in four trainings by
 # 0.02 at most. Notebook [[it_speaks]] measures why.
 
 # %% [markdown] tags=["exercise"]
@@ -862,8 +860,8 @@ for ax, start in zip(axes, ("the king", "the old")):
     draw_draft(ax, start, drafted, says, kept)
 
 # %% [markdown]
-# One pass, three words. Of the second draft nothing stays: what comes behind *bird*
-# does not count, and the cache is cut back. This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
+# One pass, three words. Of the second draft nothing stays, and the cache is cut back.
+# This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 
 # %% [markdown] tags=["predict"]
 # Does it pay, for the model of notebook [[it_speaks]]? Its draft is copied: if the last two tokens stood in the
