@@ -378,6 +378,8 @@ class Chapter:
             kind, shown = ("again", plans.slide_cells(self.sections[entry["of"]])[0]) if "of" in entry else ("", cell)
             says = entry.get("says") or plans.sentence(cell, cells, self.cells)
             picture, given = self.picture(shown, entry.get("shows"), "instead" not in entry), entry.get("given", 1)
+            for its, other in entry.get("renames", {}).items():
+                picture = picture.replace(its, other)
             picture = markdown(entry.get("instead", "")) + picture
             sign = f'<div class="sign">{markdown(entry["sign"])}</div>' if "sign" in entry else self.sign
             if question and ALIVE in picture:
