@@ -140,6 +140,7 @@ class Predict:
     one_sentence: Question
     head_of_zeros: Question
     witness: Question
+    broken_rules: Question
     kept_keys: Question
     hidden_bugs: Question
     heavier_caches: Question
@@ -147,16 +148,15 @@ class Predict:
     first_kept: Question
     single_head: Question
     dealt_out: Question
+    loses_most: Question
     match: Question
     shifted: Question
     beyond: Question
     cheapest: Question
-    first_token: Question
     long_key: Question
     lost: Question
     far_copy: Question
     told: Question
-    left_out: Question
     norm_order: Question
     start: Question
     whole_text: Question
