@@ -96,13 +96,7 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     page.locator("#typed").fill(OWN)
     button = page.get_by_role("button", name="Load the model")
     told = int(re.fullmatch(r"Load the model, (\d+) MB", button.inner_text())[1])
-    button.click()
-    page.locator("#said", has_text=f" of {told} MB").wait_for(timeout=120_000)
-    page.get_by_role("button", name="Cancel").click()
-    page.wait_for_timeout(1000)  # what was asked for last may still come
-    loaded.clear()
-    page.wait_for_timeout(2000)
-    assert page.inner_text("#said").startswith("Cancelled.") and loaded == {}
+    can_be_cancelled(page, button, told, loaded)
     button.click()
     page.locator("#own[data-state=loading]").wait_for()
     page.locator("#stage .gap", has_text="Rome").wait_for(timeout=240_000)
@@ -127,6 +121,16 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     assert serious(page) == []
     read_again(page.context, page.url.partition("&w=")[0])
     assert elsewhere(requests, url) == []
+
+
+def can_be_cancelled(page, button, told, loaded):
+    button.click()
+    page.locator("#said", has_text=f" of {told} MB").wait_for(timeout=120_000)
+    page.get_by_role("button", name="Cancel").click()
+    page.wait_for_timeout(1000)  # what was asked for last may still come
+    loaded.clear()
+    page.wait_for_timeout(2000)
+    assert page.inner_text("#said").startswith("Cancelled.") and loaded == {}
 
 
 def works_on(page, speaker, layer, head, maps):
