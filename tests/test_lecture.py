@@ -134,6 +134,13 @@ def test_no_slide_shows_what_a_terminal_prints(planned):
     assert "<strong>1</strong>" in lecture.Chapter(GUIDE, find_notebook("by_hand").number).picture(cell, "**1**")
 
 
+def test_a_picture_does_not_name_what_its_slide_asks(planned):
+    for slide in planned[1]:
+        for entry in lecture.TOLD["slides"].get(f"masks · {heading(slide)}", []):
+            for its, other in entry.get("renames", {}).items():
+                assert its not in slide.picture and f">{other}<" in slide.picture
+
+
 def test_no_slide_has_sixty_numbers(planned):
     plan, slides = planned
     for slide in slides:

@@ -445,7 +445,9 @@ def last_slide(chapters, plan, home):
     if more := plan.homework.partition("; where no ")[2]:
         notes += markdown(f"Where no {more}.")
     words = f'<ul class="home">{items}</ul>{markdown(at_home(plan, home))}'
-    notes = markdown("“Which of these lines would you have denied when we began?” Then their questions.") + notes
+    notes = (
+        markdown("“Compare, share, mix. Which of these lines would you have denied at first?” Then questions.") + notes
+    )
     claim = "Attention compares, shares and mixes."
     return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan), claim=claim)
 
