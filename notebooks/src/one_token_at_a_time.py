@@ -79,7 +79,7 @@ predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" 
 # agree with its subject, and not with a noun that stands nearer: *the **cats** that the dog sees **sleep***.
 #
 # **Try.** The verb of *kings* is due. A row shows where a head looks from the newest word. Which one finds *kings*? Where did
-# it look a *step* earlier? Of the probable next words the drawn one is bold. *temp.* divides the logits.
+# it look a *step* earlier? The drawn word is bold, if it is among the probable ones. *temp.* divides the logits.
 
 # %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
@@ -114,7 +114,7 @@ view
 # </details>
 
 # %% [markdown] tags=["predict"]
-# L2H3 finds it. At *farmer* it looked there, too, but *farmer*'s verb needs L2H1 (*Appendix*). Nobody told the model these rules.
+# L2H3 finds it. At *farmer* it looked there, too, but that verb is lost without L2H1, not without L2H3 (*Appendix*). Nobody told the model these rules.
 # It is a **decoder**: two layers of attnlib's `MultiHeadAttention` behind a causal mask.
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
@@ -182,7 +182,7 @@ print(f"temperature 2: grammatical {writer.share_grammatical(some):.2f}")
 # %%
 guess_kept = None  # "a", "b" or "c"
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 exact = model.astype(np.float64)
 cats = writer.tokens_of("the cats that the dog sees")  # (1, 7)
 of_six, of_seven = exact.caches(), exact.caches()  # record keys and values
@@ -206,10 +206,29 @@ predict.kept_keys(guess_kept)
 draw_passes("Full boxes are new, empty ones were kept", kept=True)
 
 # %% [markdown]
-# That saves multiplications. In a layer with $d_{model} = 256$:
+# The loop, with a cache:
 
 
 # %%
+def write_on(model, rng, temperature=1.0):
+    new, caches = writer.tokens_of(""), model.caches()  # one for each layer
+    tokens = new
+    while writer.WORDS[tokens[0, -1]] != "." and tokens.shape[1] < writer.LENGTH:
+        logits = model(new, caches)[0][0, -1]  # positions after the cached
+        p = al.softmax(logits / temperature)
+        new = np.array([[rng.choice(len(p), p=p)]])  # (1, 1)
+        tokens = np.append(tokens, new, axis=1)
+    return writer.words_of(tokens[0])
+
+
+with_cache, anew = (to(model, np.random.default_rng(1)) for to in (write_on, write))
+print(" ".join(with_cache), "the same:", with_cache == anew)
+
+# %% [markdown]
+# That saves multiplications. In a layer with $d_{model} = 256$:
+
+
+# %% jupyter={"source_hidden": true}
 def multiplications(n_q, n_k, d=256):
     return 4 * n_q * d * d + 2 * n_q * n_k * d  # W_Q to W_O; scores and averages
 
@@ -256,7 +275,7 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
 #
 # `my_step(query, key, value, past, grouped)`: `query` and `key` $(h, n, d_k)$ and `value` $(h, n, d_v)$ are those of $n$
 # new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. `grouped(query, keys, values, mask)` is
-# attention (section 7 says why it has that name): call it with all keys, all values and a causal mask, True = may attend. Return
+# attention (section 6 says why it has that name): call it with all keys, all values and a causal mask, True = may attend. Return
 # `(output, (keys,
 # values))`: the outputs of the new tokens $(h, n, d_v)$, and keys and values of all.
 
@@ -508,86 +527,11 @@ _ = ax.axhline(80, color="black", ls="--")
 _ = ax.set(xlabel="tokens of each text", ylim=(0, 110), title="Llama 2 with caches, GB")
 
 # %% [markdown]
-# To save some, keep fewer tokens (section 6), or share keys, as
-# [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do (section 7).
-#
-# ## 5 · What tells the verb its number?
-#
-# After *the cats that the dog sees* the verb is due. *sees* and *dog* stand nearest, and both say singular. We
-# take all 288 beginnings of this form in which the nouns differ in number. A row of L2H3 at the last word, for plural subjects:
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-rows = writer.rows_of_the_verb(model)  # (2, layers, h, 7): singular and plural subjects
-form = ["<s>", "the", "SUBJECT", "that", "the", "OTHER", "last"]
-plot.table(["head", *form], [["L2H3", *rows[1, 1, 2].tolist()]])
+# To save some, keep fewer tokens (section 5), or share keys, as
+# [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do (section 6).
 
 # %% [markdown]
-# Is that what makes the verb right? A mask forbids the last word to look at the subject in
-# layer 2. *Agreement* is the share of beginnings in which the right number gets more probability.
-
-# %% tags=["nbval-ignore-output"]
-SUBJECT = form.index("SUBJECT")  # its position
-blind = writer.without_edges(SUBJECT)  # masks of both layers: none, and (7, 7)
-for name, masks in {"all": None, "all but SUBJECT": blind}.items():
-    print(f"the last word sees {name}: {writer.agreement(model, masks=masks):.2f}")
-
-# %% [markdown] tags=["predict"]
-# A coin gets 0.50. So another word still knows the number.
-#
-# **Predict.** In *the cats that the dog sees*, which word is it?
-#
-# - **a** *dog*: its number is the other one
-# - **b** *that*
-# - **c** *sees*, the last word itself
-
-# %%
-guess_knows = None  # "a", "b" or "c"
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-THAT, LAST = 3, 6  # positions
-hides = {"SUBJECT alone": blind}
-told = ["<s>", "first “the”", "", "“that”", "second “the”", "OTHER", "itself"]
-for key in (0, 1, THAT, 4, 5, LAST):
-    hides[f"SUBJECT and {told[key]}"] = writer.without_edges(SUBJECT, key)
-for key, who in {THAT: "“that”", LAST: "the last word"}.items():
-    first = np.ones((7, 7), dtype=bool)
-    first[key, SUBJECT] = False
-    hides[f"SUBJECT, in layer 1 hidden from {who}"] = [first, blind[1]]
-lines = [[told, writer.agreement(model, masks=masks)] for told, masks in hides.items()]
-plot.table(["hidden from the last word in layer 2", "agreement"], lines)
-
-# %%
-predict.knows_the_number(guess_knows)
-
-# %% [markdown]
-# In this training, and in one more of five, *that* has looked at *cats* in layer 1 and kept its number. Where L2H3 may not look
-# at *cats*, it turns to *that* (*Appendix*). *dog* votes for its own number: with *that* hidden, too, it wins six times in ten.
-# Rows of all heads:
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-plural = rows[1].reshape(8, 7).tolist()
-plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
-
-# %% [markdown]
-# L2H4 looks at *that* alone. Does it read the number there? One head off:
-
-# %% tags=["nbval-ignore-output"]
-for head in (1, 2, 3, 4):
-    off = writer.without_head(model, layer=2, head=head)
-    print(f"head {head} of layer 2 off: agreement {writer.agreement(off):.2f}")
-
-# %% [markdown]
-# No: of layer 2 L2H3 alone is needed.
-#
-# <details><summary><b>How sure is this?</b></summary>
-#
-# In all five trainings agreement falls by 0.19 to 0.62 if SUBJECT is hidden, and not at all if OTHER is. In three of them
-# *that* does not help. Without SUBJECT 0.82 of the beginnings met in training are right, and 0.65 of 20 new ones (*Appendix*).
-#
-# </details>
-
-# %% [markdown]
-# ## 6 · Forget what is far away
+# ## 5 · Forget what is far away
 #
 # In a **sliding window** a token sees itself and $w - 1$ tokens before it. Older keys are thrown away, so the cache stops growing. Two
 # layers still reach back $2(w - 1)$ tokens, because a layer hands on what it has found.
@@ -632,7 +576,7 @@ predict.first_kept(guess_first)
 
 # %% [markdown]
 # At 6, the key of `<s>` helps more than two more words do ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), in four trainings by
-# 0.02 at most. Notebook [[it_speaks]] measures why.
+# 0.02 at most; at 4, the words help more in four. Notebook [[it_speaks]] measures why.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[window_mask]] · A sliding window
@@ -690,7 +634,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# ## 7 · Share keys
+# ## 6 · Share keys
 #
 # In **grouped-query attention** (GQA, [Ainslie et al. 2023](../REFERENCES.md#ainslie-2023)) neighbouring heads of queries share a head of
 # keys and values, in **multi-query attention** (MQA, Shazeer 2019) all do. Their queries still differ.
@@ -820,7 +764,7 @@ verdict
 mine.keep(my_grouped)
 
 # %% [markdown]
-# ## 8 · Guess ahead
+# ## 7 · Guess ahead
 #
 # A pass reads every weight once, for one word or for five. A single word waits for that reading, not for multiplications (*Appendix*).
 # So *checking* four words costs less than writing four, and pays if the draft is cheap: here the word that came most often behind
@@ -997,6 +941,82 @@ for told, drawn in ways.items():
 # The greedy test gets one word in eight wrong: it writes the likeliest too often.
 
 # %% [markdown]
+# ## 8 · What tells the verb its number?
+#
+# After *the cats that the dog sees* the verb is due. *sees* and *dog* stand nearest, and both say singular. We
+# take all 288 beginnings of this form in which the nouns differ in number. A row of L2H3 at the last word, for plural subjects:
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+rows = writer.rows_of_the_verb(model)  # (2, layers, h, 7): singular and plural subjects
+form = ["<s>", "the", "SUBJECT", "that", "the", "OTHER", "last"]
+plot.table(["head", *form], [["L2H3", *rows[1, 1, 2].tolist()]])
+
+# %% [markdown]
+# Is that what makes the verb right? A mask forbids the last word to look at the subject in
+# layer 2. *Agreement* is the share of beginnings in which the right number gets more probability.
+
+# %% tags=["nbval-ignore-output"]
+SUBJECT = form.index("SUBJECT")  # its position
+blind = writer.without_edges(SUBJECT)  # masks of both layers: none, and (7, 7)
+for name, masks in {"all": None, "all but SUBJECT": blind}.items():
+    print(f"the last word sees {name}: {writer.agreement(model, masks=masks):.2f}")
+
+# %% [markdown] tags=["predict"]
+# A coin gets 0.50. So another word still knows the number.
+#
+# **Predict.** In *the cats that the dog sees*, which word is it?
+#
+# - **a** *dog*: its number is the other one
+# - **b** *that*
+# - **c** *sees*, the last word itself
+
+# %%
+guess_knows = None  # "a", "b" or "c"
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+THAT, LAST = 3, 6  # positions
+hides = {"SUBJECT alone": blind}
+told = ["<s>", "first “the”", "", "“that”", "second “the”", "OTHER", "itself"]
+for key in (0, 1, THAT, 4, 5, LAST):
+    hides[f"SUBJECT and {told[key]}"] = writer.without_edges(SUBJECT, key)
+for key, who in {THAT: "“that”", LAST: "the last word"}.items():
+    first = np.ones((7, 7), dtype=bool)
+    first[key, SUBJECT] = False
+    hides[f"SUBJECT, in layer 1 hidden from {who}"] = [first, blind[1]]
+lines = [[told, writer.agreement(model, masks=masks)] for told, masks in hides.items()]
+plot.table(["hidden from the last word in layer 2", "agreement"], lines)
+
+# %%
+predict.knows_the_number(guess_knows)
+
+# %% [markdown]
+# In this training, and in one more of five, *that* has looked at *cats* in layer 1 and kept its number. Where L2H3 may not look
+# at *cats*, it turns to *that* (*Appendix*). *dog* votes for its own number: with *that* hidden, too, it wins six times in ten.
+# Rows of all heads:
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+plural = rows[1].reshape(8, 7).tolist()
+plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
+
+# %% [markdown]
+# L2H4 looks at *that* alone. Is it needed? One head off:
+
+# %% tags=["nbval-ignore-output"]
+for head in (1, 2, 3, 4):
+    off = writer.without_head(model, layer=2, head=head)
+    print(f"head {head} of layer 2 off: agreement {writer.agreement(off):.2f}")
+
+# %% [markdown]
+# Not while the subject is in sight: of layer 2 only L2H3 is.
+#
+# <details><summary><b>How sure is this?</b></summary>
+#
+# In all five trainings agreement falls by 0.19 to 0.62 if SUBJECT is hidden, and not at all if OTHER is. In three of them
+# *that* does not help. Without SUBJECT 0.82 of the beginnings met in training are right, and 0.65 of 20 new ones (*Appendix*).
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
 # Patients 4 and 5 of notebook [[bug_clinic]] are decoders, each with one of these bugs. Patient 4 takes 10 minutes; 5 is optional:
@@ -1089,7 +1109,7 @@ for head in (1, 2, 3, 4):
     print(f"head {head}: {right:.2f}")
 
 # %% [markdown]
-# Section 5. Most beginnings were met in training:
+# Section 8. Most beginnings were met in training:
 
 # %%
 begun = {tuple(words[:6]) for words in corpus.sentences}
@@ -1154,7 +1174,7 @@ for layers in (1, 2):
     print(f"layers: {layers}, the last position moves by {moved:.4f}")
 
 # %% [markdown]
-# Section 8. One token through a matrix that fits the processor's cache, and one from memory:
+# Section 7. One token through a matrix that fits the processor's cache, and one from memory:
 
 # %% tags=["nbval-ignore-output", "timed"]
 for d in (256, 4096):

@@ -449,7 +449,7 @@ title = "An attention layer of 2024 and 2025:\nthick frame: new or changed since
 _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
 
 # %% [markdown]
-# Three boxes remain:
+# Three boxes remain, for two reasons:
 #
 # - No score should run away in training. So Qwen3's [QK-norm](../REFERENCES.md#dehghani-2023) takes the length out of queries and keys, and
 #   Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores below a cap.
@@ -834,7 +834,7 @@ print(*(f"{share:.2%} {far:,}" for far, share in apart.items()), sep=", ")
 predict.lost(guess_lost)
 
 # %% [markdown] tags=["predict"]
-# Three ways slow pairs down, so that a far key stands at the angle of a nearer one:
+# Three ways **slow pairs down**, so that a far key stands at the angle of a nearer one:
 #
 # - *every pair slowed* (**position interpolation**): all are 4 times slower
 # - *another base* (**NTK-aware scaling**): the slowest is 4 times slower, the fastest as before
@@ -864,7 +864,7 @@ _ = ax.set_title("Loss on the copy")
 predict.far_copy(guess_far_copy)
 
 # %% [markdown]
-# At 30,000 *by parts* loses the copy, though no pair meets a new angle. Pairs 4 times slower see 30,000 as 7,500, inside training:
+# At 30,000 *by parts* loses the copy, though no pair meets a new angle: 4 times slower, 30,000 is as 7,500. How far does each way reach?
 
 # %% jupyter={"source_hidden": true}
 rows = [
@@ -875,8 +875,8 @@ heads = (f"loss at {gap:,} × the factor" for gap in (6000, 7000, 8000))
 plot.table(["slowed", *heads], rows)
 
 # %% [markdown]
-# On these texts, *by parts*, **twice slower reaches twice as far, four times slower nearly four times**. *Another base* does not. Why the model loses the
-# copy near 7,000, we only suspect: training seldom shows such distances.
+# On these texts, *by parts*, **twice slower reaches twice as far, four times slower nearly four times**. *Another base* does not. As trained the model loses
+# the copy near 7,000, before any angle is new. Why, we only suspect: training seldom shows such distances.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
@@ -946,12 +946,12 @@ predict.told(guess_told)
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[slowed]] · Slow the slow ones
 #
-# **Goal.** Write the frequencies *by parts*, as in GPT-OSS. *6 minutes, medium.*
+# **Goal.** Write the frequencies *by parts*, as the YaRN paper has them. *6 minutes, medium.*
 #
 # `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. A pair of
 # at least 32 turns in `trained` positions has often met every angle and keeps its frequency. One of at most one turn
 # would meet new ones: it is divided by `factor`. Between, the share that keeps it rises evenly with the turns. Both
-# numbers are the paper's.
+# numbers are the paper's. (In transformers, for GPT-OSS too, that share rises evenly from pair to pair.)
 
 
 # %%
@@ -1000,9 +1000,9 @@ if verdict and not smollm.missing():
 print(f"loss: {lost:.1f} as trained, {loss:.1f} {told}, {near:.1f} without a gap")
 
 # %% [markdown]
-# ## 6 · What has come since
+# ## 6 · Layers that differ
 #
-# Every layer fills a cache. Must each see the whole text? In newer models layers differ ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
+# Must each layer rotate, see the whole text and keep keys of its own? In these models layers differ ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
 
 # %% jupyter={"source_hidden": true}
 SO = [
