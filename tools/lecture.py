@@ -215,7 +215,7 @@ def minutes(step, plan):
 
 def clock(row, step):
     """Return when each slide of a row is to be left, as a clock that was started with the first slide shows it, and how
-    many of its minutes are spare.
+    many of its seconds are spare.
 
     A vote has two minutes, and what the room does as many as stand beside it. The rest of the row is shared out by the
     words that are said, where a slide takes those of half a minute more to look at; what these need not have at SLOW
@@ -238,14 +238,14 @@ def clock(row, step):
     needed = [minutes + words / BRISK + 0.3 for minutes, words in zip(asked, spoken, strict=True)]
     talks = [slide.kind not in ("exercise", "title") for slide in row]
     return [
-        (f"{end // 3600}:{end // 60 % 60:02}:{end % 60:02}", int(has - needs + 0.1) * talk)
+        (f"{end // 3600}:{end // 60 % 60:02}:{end % 60:02}", 10 * int(6 * (has - needs)) * talk)
         for end, has, needs, talk in zip(ends, spread, needed, talks, strict=True)
     ]
 
 
 def free(spare):
-    """Return how a note names the minutes that its slide does not need."""
-    return f", {spare} minute{'s' * (spare > 1)} spare here" * bool(spare)
+    """Return how a note names the seconds that its slide does not need, where that is half a minute."""
+    return f", {spare} s spare" * (spare >= 30)
 
 
 def total(pattern, text):
