@@ -671,7 +671,7 @@ orders = {"neighbours share": [0, 0, 1, 1], "dealt out in turn": [0, 1, 0, 1]}
 _, axes = plot.subplots(1, 2, figsize=(6.2, 2))
 tags = [(f"Q{i + 1}", i, 1, QUERY, "white") for i in range(4)]
 for at, (name, colour) in product((0, 1), (("K", KEY), ("V", VALUE))):  # side by side
-    tags += [(f"{name}{at + 1}", 2 * at + 0.25 + (name == "V") / 2, 0, colour, "black")]
+    tags += [(f"{name}{at + 1}", 2 * at + 0.25 + (name == "V") / 2, 0, colour, "white")]
 for ax, (told, serving) in zip(axes, orders.items()):
     for i, j in enumerate(serving):
         _ = ax.plot([i, 2 * j + 0.5], [0.76, 0.26], color="gray", lw=1.5)

@@ -850,14 +850,14 @@ predict.lost(guess_lost)
 guess_far_copy = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true}
-(_, ax), styles = plot.subplots(figsize=(5.4, 3.2)), ("-", "-", "--", "-")
+(_, ax), styles = plot.subplots(figsize=(4.4, 3.2)), ("-", "-", "--", "-")
 named = zip(list(ways)[:4], (INK, KEY, VALUE, QUERY), styles, (9.9, 7.4, 1.0, 2.6))
 for name, color, dashes, height in named:
     _ = ax.plot(
         gaps[:5], [ways[name][gap] for gap in gaps[:5]], color=color, ls=dashes, lw=2.4
     )
     _ = ax.text(12_200, height, name, color=color, va="center")
-_ = ax.set(xlim=(0, 18_500), ylim=(0, 11), xticks=gaps[:5], xlabel="gap")
+_ = ax.set(xlim=(0, 20_500), ylim=(0, 11), xticks=gaps[:5:2], xlabel="gap")
 _ = ax.set_title("Loss on the copy")
 
 # %%

@@ -122,7 +122,7 @@ def test_words_are_large_where_there_is_room_a_break_ends_at_a_time_and_a_key_is
     page = new_page()
     opened(page, built("half-day"))
     size = "said => +getComputedStyle(said).fontSize.slice(0, -2)"
-    titles = ("What softmax makes", "a test notice")
+    titles = ("What you saw", "a test notice")
     found = [page.locator("section", has=page.locator("footer", has_text=title)) for title in titles]
     empty, full = (section.locator(".says, .question") for section in found)
     assert empty.first.evaluate(size) > 35 > full.first.evaluate(size)
@@ -277,9 +277,9 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
-    notes.get_by_text("Minutes 4 to 11 of 40").wait_for()
+    notes.get_by_text("Minutes 4 to 10 of 40").wait_for()
     told = notes.inner_text()
-    assert "So far: Attention changes the vector" in told and "this slide to 0:05:30" in told
+    assert "So far: Attention changes the vector" in told and "this slide to 0:05:10" in told
     assert "Next. Which sum leads bank to (1.5, 2.5) beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
     assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them
