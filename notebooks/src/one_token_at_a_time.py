@@ -386,8 +386,8 @@ BUGS |= {"values not kept": {"kind": ValuesForgotten}}
 BUGS |= {"new keys in front": {"kind": NewInFront}}
 
 # %% [markdown] tags=["predict"]
-# Three tests: tokens one by one, in chunks of 3, or a prompt of 6 and then one by one. The table says how far
-# a logit is off, and which share of 500 sentences is right.
+# Three tests: tokens one by one, in chunks of 3, or a prompt of 6 and then one by one. The table says how far a logit is off, and
+# which share of 500 sentences is right (*grammatical*).
 #
 # **Predict.** How many of the six bugs does the test one token at a time *not* find?
 #
@@ -467,7 +467,7 @@ print("own caches: ", in_turn([model.caches(), model.caches()]))
 print("one, shared:", in_turn([model.caches()] * 2))
 
 # %% [markdown]
-# So make a new cache for each prompt. `diagnose` of notebook [[bug_clinic]] tests any torch module with a cache (*Appendix*).
+# So make a new cache for each prompt. `diagnose` of [[bug_clinic]] tests any torch module with a cache (*Appendix*).
 #
 # ## 4 · Memory instead
 #
@@ -536,7 +536,7 @@ print(f"full at {(card - weights) * 1e9 / token / texts:,.0f} tokens of each tex
 draw_card(card, weights, cached)
 
 # %% [markdown]
-# To save some, keep fewer tokens (section 5), or share keys, as [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do
+# To save some, keep fewer tokens (section 5) or share keys, as [Llama 3](../REFERENCES.md#llama-3) and [Gemma](../REFERENCES.md#gemma) do
 # (section 6).
 
 # %% [markdown]
@@ -958,7 +958,7 @@ form = ["<s>", "the", "SUBJECT", "that", "the", "OTHER", "last"]
 plot.table(["head", *form], [["L2H3", *rows[1, 1, 2].tolist()]])
 
 # %% [markdown]
-# Is that what makes the verb right? A mask forbids the last word to look at the subject in
+# Does that make the verb right? A mask forbids the last word to look at the subject in
 # layer 2. *Agreement* is the share of beginnings in which the right number gets more probability.
 
 # %% tags=["nbval-ignore-output"]
@@ -968,7 +968,7 @@ for name, masks in {"all": None, "all but SUBJECT": blind}.items():
     print(f"the last word sees {name}: {writer.agreement(model, masks=masks):.2f}")
 
 # %% [markdown] tags=["predict"]
-# A coin gets 0.50. So another word still knows the number.
+# A coin gets 0.50. Another word knows the number.
 #
 # **Predict.** In *the cats that the dog sees*, which word is it?
 #
@@ -1052,8 +1052,8 @@ def apart(module, x, size):  # how far each token is off; x (b, n, 24)
 
 
 if patients:
-    sick, x = patients.patient(4), torch.randn(1, 6, 24)
-    print(apart(sick, x, size=3).detach().numpy().round(3))
+    found = apart(patients.patient(4), torch.randn(1, 6, 24), size=3)
+    print(found.detach().numpy().round(3))
 
 # %%
 my_bug = None  # one of sorted(DECODERS), in quotes
