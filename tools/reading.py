@@ -28,7 +28,7 @@ PLAIN_CELLS = re.compile(
 )  # of a table: the page says so
 ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
 FIRST = 400  # letters of text below the question, and a phone still shows the picture behind them
-LONG, BRIEF = 20, 7  # lines that stay on one sheet of paper, and printed ones that stay below their code
+BRIEF, FEW = 4, 7  # printed lines that stay below their code on paper, and that two columns need to keep their places
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -132,8 +132,6 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
-    if cell.lines > LONG:
-        cell.code = cell.code.replace('class="code"', 'class="code long"', 1)
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
@@ -202,9 +200,9 @@ def columns_html(lines):
         return printed_table(lines, [(0, 0), *gaps])
     words = "\n".join(lines)
     kind = " columns" if re.search(r"\S {2,}\S|^ ", words, re.MULTILINE) else ""
-    many = len(gaps) > 1 or (gaps and len(lines) >= BRIEF)
+    many = len(gaps) > 1 or (gaps and len(lines) >= FEW)
     kind += " aligned" * (bool(many) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
-    kind += " long" * (len(lines) > LONG) + " brief" * (len(lines) < BRIEF)
+    kind += " brief" * (len(lines) < BRIEF)
     shown = []
     for line in lines:
         parts, last = [], 0
