@@ -98,7 +98,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # The **feed-forward** network works on each token alone. A **norm** brings
 # a vector to mean 0 and variance 1, then scales and shifts each feature by learned numbers.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
