@@ -40,7 +40,7 @@ LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first 
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
-HANDS = "At half time, hands: whose check has its tick? Few: first step aloud. Most: they help the others."
+HANDS = "Half time, hands: who has the tick? Few: the first step aloud."
 REST = '<p class="do">Before they go, hands: whose checks all have a tick? Then sit down beside one who lacks some.</p>'
 UNSAID = re.compile(
     '<(div|p) class="(?:replies|say so-far|early)">.*?</\\1>', re.DOTALL
