@@ -15,7 +15,21 @@ from jinja2 import Template
 
 from . import asked
 from .licence import LICENCE
-from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, breakable, glyph, highlight_code, inline, look, markdown, revive
+from .page import (
+    FONTS,
+    ICON,
+    SCRIPT,
+    STYLE,
+    TOOLS,
+    breakable,
+    glyph,
+    highlight_code,
+    inline,
+    look,
+    markdown,
+    revive,
+    whole_powers,
+)
 from .series import ROOT, find_notebook, has_tag, select_notebooks
 
 PRINTED = (TOOLS / "printed.css").read_text("utf-8")  # what columns_html and name_cells make
@@ -147,6 +161,7 @@ def name_cells(table):
 
 def fit_phone(table):
     """Return a table; the cells of one whose longest words have no room beside each other know their columns."""
+    table = [whole_powers(table[0])]
     rows = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row in table[0].split("<tr>")[1:]]
     longest = [
         max((len(word) for cell in column for word in re.sub("<.*?>", "", cell).split()), default=0)
@@ -214,7 +229,7 @@ def columns_html(lines):
         if all(len(part) < PHONE - 2 for part in re.split(" {2,}", line)):  # it goes on with a column
             whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
         deep = len(line) - len(line.lstrip())
-        whole = breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole))  # an arrow stays whole
+        whole = whole_powers(breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole)))  # an arrow stays whole
         shown.append(f"<span style=--in:{deep}>{whole}\n</span>" if len(line) > PHONE else f"{whole}\n")
     return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
 
