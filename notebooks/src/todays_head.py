@@ -25,7 +25,7 @@ for place in range(4):
     tip = np.array([np.cos(place), np.sin(place)])  # one radian for each position
     _ = ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", **style})
     _ = ax.text(*1.25 * tip, place, ha="center", va="center")
-title = "What all four share:\na query rotated\nby its position, 0 to 3"
+title = "A piece of the answer:\na query rotated\nby its position, 0 to 3"
 _ = (
     ax.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", title=title),
     ax.axis("off"),
@@ -1025,7 +1025,7 @@ for row, (name, told, has) in enumerate(stored["since"]):
     _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(has)} of {len(has)} layers")
     _ = ax.text(-0.5, -0.34 - row, SO[row], color="gray")
 _ = ax.set(xlim=(-1, 48), ylim=(-3.7, 0.7)), ax.axis("off")
-_ = ax.set_title("Layers from first to last.\nBlack: has what the line names")
+_ = ax.set_title("Layers from first to last.\nFilled: has what the line names")
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of its 26 layers, in the others a window of 512. How large is its
