@@ -40,7 +40,6 @@ LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first 
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
-HANDS = "At half time, hands: whose check has its tick? Few: first step aloud. Most: they help the others."
 REST = '<p class="do">Before they go, hands: whose checks all have a tick? Then sit down beside one who lacks some.</p>'
 UNSAID = re.compile(
     '<(div|p) class="(?:replies|say so-far|early)">.*?</\\1>', re.DOTALL
@@ -403,8 +402,7 @@ class Chapter:
         ).groups()
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
         (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
-        notes += '<p class="do">' + HANDS + "</p>"
-        notes += f"<p><strong>Right.</strong></p><pre>{html.escape(right)}</pre>"
+        notes += f"<p><strong>Right.</strong> At half time, hands: who has the tick?</p><pre>{html.escape(right)}</pre>"
         wrong = markdown(f"**Wrong, and what to reply:**\n\n{replies}")
         notes += f'<div class="replies">{wrong}</div>'
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})

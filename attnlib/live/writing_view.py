@@ -16,7 +16,7 @@ from .controls import choice, integers
 from .speaking_view import Page, lines
 from .view import LiveView
 
-CELL, ROW, LEFT, TOP, LINE, SLANT = 35, 26, 70, 60, 26, 100  # pixels of a map, of the room around it
+CELL, ROW, LEFT, TOP, LINE, SLANT = 35, 26, 70, 86, 26, 100  # pixels of a map, of the room around it
 COLUMNS = 8  # of a map on a phone
 BARS, BAR, NAME = 8, 80, 70  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
@@ -71,18 +71,20 @@ def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right, high = LEFT + (longest + 1) * CELL, SLANT + len(maps) * ROW
         chosen = key if key is not None and key < n else None
-        rooms = (right + NAME, (0, 0)), (svg.PHONE, None)
-        (top, across), (_, down) = (_sentence(tokens, n, room, step, sentence, at) for room, at in rooms)
+        title, rooms = "a sentence being written", ((right + NAME, (0, 0)), (svg.PHONE, None))
+        wide_narrow = [
+            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room, step)], at=at) for room, at in rooms
+        ]
         drawn = []
         for start in range(0, longest + 1, COLUMNS):  # what has no room on a phone stands below the others there
             size = min(COLUMNS, longest + 1 - start) * CELL + LEFT * (not start), high if start < n else 1
-            part, at = _heads(list(weights), maps, tokens[:n], chosen, start), (LEFT * (start > 0) + CELL * start, top)
+            part, at = _heads(list(weights), maps, tokens[:n], chosen, start), (LEFT * (start > 0) + CELL * start, TOP)
             drawn.append(svg.picture(*size, f"where heads look, from key {start}", sentence, [part], at=at))
-        left = f'{svg.layouts(across, down)}<div class="attnlib-parts attnlib-heads-below">{"".join(drawn)}</div>'
+        left = f'{svg.layouts(*wide_narrow)}<div class="attnlib-parts attnlib-heads-below">{"".join(drawn)}</div>'
         bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n])}</g>'
         words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
-        return left + svg.picture(*size, "the next word", words, [bars], at=(right, top)), {"weights": maps}
+        return left + svg.picture(*size, "the next word", words, [bars], at=(right, TOP)), {"weights": maps}
 
     controls = {
         "step": integers("step", 0, longest - 1, min(2, longest - 1)),
@@ -152,13 +154,13 @@ def _likely(p):
     return np.argsort(-p, kind="stable")[:BARS]
 
 
-def _sentence(tokens, n, room, step, description, at):
-    """Return how high a picture is of the words so far, on two lines if it takes them, and the next one framed; and it.
+def _sentence(tokens, n, room, step):
+    """Return the words so far on two lines, and the one that is being written in a frame.
 
     What has no room on the left is left out.
     """
     told = "the sentence so far, and the next word" if step < n else f"the sentence has ended, at step {n - 1}"
-    *whole, written = (lines(" ".join(tokens[1:end]), Page(room - 12, 14, 0, 0), 2, last=True) for end in (None, n + 1))
+    written = lines(" ".join(tokens[1 : n + 1]), Page(room - 12, 14, 0, 0), 2, last=True)
     written[-1] = written[-1].removesuffix(tokens[n]).rstrip()
     elements = [svg.text(10, 17, told, bold=True, size=16)]
     elements += [svg.text(10, 44 + LINE * i, words, size=16) for i, words in enumerate(written) if words]
@@ -166,9 +168,7 @@ def _sentence(tokens, n, room, step, description, at):
     wide = round(svg.width(tokens[n], 16)) + 10
     frame = f'height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"'
     elements.append(f'<rect x="{x}" y="{y - 16}" width="{wide}" {frame}/>')
-    elements.append(svg.text(x + wide / 2, y, tokens[n], size=16, bold=True, anchor="middle"))
-    high = TOP + LINE * (len(*whole) - 1)
-    return high, svg.picture(room, high, "a sentence being written", description, elements, at=at)
+    return "".join([*elements, svg.text(x + wide / 2, y, tokens[n], size=16, bold=True, anchor="middle")])
 
 
 def _heads(names, maps, tokens, key, start):

@@ -381,7 +381,8 @@ def zero_after(x):
 
 # %% jupyter={"source_hidden": true}
 def draw_pokes(pokes):
-    _, axes = plot.subplots(1, len(pokes), figsize=(6.6, 2.6), sharey=True)
+    size = {"figsize": (6.6, 2.6), "gridspec_kw": {"wspace": 0.05}}
+    _, axes = plot.subplots(1, len(pokes), sharey=True, **size)
     labels = {"queries": WORDS, "keys": WORDS, "vmax": 2, "colorbar": False}
     for ax, (title, moved) in zip(axes, pokes.items()):
         _ = plot.attention_heatmap(moved, title=title, ax=ax, **labels)

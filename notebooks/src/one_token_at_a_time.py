@@ -141,7 +141,7 @@ print(f"of these not in what it has read: {new_share:.2f}")
 predict.broken_rules(guess_broken)
 
 # %% [markdown]
-# This is the loop, up to a full stop:
+# The loop, up to a full stop:
 
 
 # %%
@@ -195,7 +195,7 @@ for name in ("key", "value"):
 predict.kept_keys(guess_kept)
 
 # %% [markdown]
-# Behind a causal mask nothing that comes later reaches an earlier position, in any layer.
+# Behind a causal mask nothing later reaches an earlier position, in any layer.
 #
 # A **KV cache** uses that. A new token brings a key and a value to every layer, and its one
 # query meets all of them. Nobody asks with an old query again:
@@ -253,7 +253,7 @@ anew, kept = np.diff([*times, perf_counter()])
 print(f"256 tokens anew {anew:.2f} s, with cache {kept:.2f} s: ratio {anew / kept:.0f}")
 
 # %% [markdown]
-# A prompt goes in at once (**prefill**) or in chunks. The last token of a chunk sees every key, so the mask lines up
+# A prompt goes in at once (**prefill**) or in chunks. Its last token sees every key, so the mask lines up
 # at the lower right. **The `is_causal` of torch's function lines up at the upper left.** Three new tokens after two old ones:
 
 # %% jupyter={"source_hidden": true}
@@ -774,9 +774,9 @@ mine.keep(my_grouped)
 # %% [markdown]
 # ## 7 · Guess ahead
 #
-# A pass reads every weight once, for one word or for five, and that reading takes the time (*Appendix*). So *checking* four words costs
-# less than writing four. A cheap draft: the word that came most often behind the last one. Struck words do not count, the framed one
-# is the model's own:
+# A pass reads every weight once, for one word or for five, and that reading takes the time (*Appendix*). So let something cheap guess four
+# words, and the model check them in one pass. Our guess is the word that came most often behind the last one. Struck words do not
+# count; the framed one is the model's:
 
 
 # %% jupyter={"source_hidden": true}
@@ -909,6 +909,7 @@ for x, (word, (p, q)) in enumerate(chances.items()):
     _ = ax.text(x, 0.03, f"keep {kept / q:.1f}", ha="center", color="white")
     told.append(f"{word}\nmodel {p}\ndraft {q}")
 _ = ax.set(xticks=range(3), xticklabels=told, ylim=(0, 0.72), yticks=())
+_ = ax.set_title("what stays of each drafted word")
 
 # %% [markdown]
 # What is *too much* is drawn again, and fills what is *missing*.
@@ -1002,13 +1003,7 @@ predict.knows_the_number(guess_knows)
 # %% [markdown]
 # In this training, and in one more of five, *that* has looked at *cats* in layer 1 (L1H4) and kept its number. Where L2H3 may not look
 # at *cats*, it turns to *that* (*Appendix*). *dog* votes for its own number: with *that* hidden, too, it wins six times in ten.
-# Rows of all heads:
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-plural = rows[1].reshape(8, 7).tolist()
-plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
-
-# %% [markdown]
+#
 # Without L2H3 agreement is 0.49, and no other head of layer 2 is missed (*Appendix*).
 #
 # **And the verb of *farmer*?** From a singular noun L2H1 looks at the subject, from a plural one at *that*. Hand it the other one's
@@ -1101,7 +1096,14 @@ verdict
 # %% [markdown]
 # ## Appendix: checks
 #
-# Section 8. The verb of *farmer*: rows of L2H1, and which share of verbs is plural:
+# Section 8. Rows of all heads, where the main verb is due:
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+plural = rows[1].reshape(8, 7).tolist()
+plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
+
+# %% [markdown]
+# The verb of *farmer*: rows of L2H1, and which share of verbs is plural:
 
 
 # %%
@@ -1124,7 +1126,7 @@ lines = [
 plot.table(["L2H1", *form[:6]], lines)
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def plural_verbs(name, model, caches=None):
     p = al.softmax(model(tokens, caches)[0][:, -1])  # (288, words)
     verbs = [[writer.NUMBER[verb] for verb in grammar.TRANSITIVE[n]] for n in (0, 1)]
@@ -1132,6 +1134,7 @@ def plural_verbs(name, model, caches=None):
     return [name, *((plural > singular)[these].mean() for these in both.values())]
 
 
+# %% tags=["nbval-ignore-output"]
 lines = [plural_verbs("nothing", model)]
 for head in (1, 2, 3, 4):
     off = writer.without_head(model, layer=2, head=head)
