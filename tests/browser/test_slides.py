@@ -338,16 +338,6 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
     assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
 
 
-FEET = """([, width, height]) => {
-  const main = document.querySelector("main"), high = height - MARGINS, back = asOnPaper(width, height);
-  layColumns(main, high);
-  const feet = sheetsOf(main).map(({ foot }) => 1 - foot / high);
-  main.style.cssText = "";
-  back();
-  return feet;
-}"""  # the white at the foot of each sheet
-
-
 @pytest.mark.parametrize("slug", ["bug_clinic", "fixed_state"])
 def test_on_letter_and_a4_pictures_leave_no_holes_at_the_feet_of_sheets(new_page, tmp_path, slug):
     path = find_notebook(slug).built
@@ -357,7 +347,7 @@ def test_on_letter_and_a4_pictures_leave_no_holes_at_the_feet_of_sheets(new_page
     page.wait_for_function("ask.allAlive()")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     for sheet in page.evaluate("SHEETS"):
-        *feet, _ = page.evaluate(FEET, sheet)
+        *feet, _ = page.evaluate("ask.feet", sheet)
         assert len(feet) > 5 and max(feet) < 0.14, (sheet, feet)
 
 
