@@ -152,11 +152,11 @@ class Predict:
     match: Question
     shifted: Question
     beyond: Question
-    cheapest: Question
+    wrong_rows: Question
     long_key: Question
     lost: Question
     far_copy: Question
-    told: Question
+    latest: Question
     norm_order: Question
     start: Question
     whole_text: Question

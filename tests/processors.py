@@ -32,6 +32,7 @@ TRAINS = (
     "tests/test_training.py",
     "tests/test_two_texts.py::test_what_is_stored_can_be_trained_again",
     "tests/test_writer.py::test_the_stored_weights_are_those_of_the_code",
+    "tests/test_writer.py::test_in_seed_3_where_a_head_looks_tells_the_number_of_the_noun_after_that",
     *(
         f"notebooks/{find_notebook(lesson).built.name}"
         for lesson in (

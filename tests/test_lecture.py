@@ -406,6 +406,16 @@ def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
         assert [not torch.allclose(first, out) for out in changed] == moves
 
 
+def test_the_second_probe_strikes_for_one_of_eight_cases():
+    """A layer that ignores its mask gives the same output with a causal mask and without."""
+    (entry,) = lecture.TOLD["slides"]["bug_clinic · Three patients without a name"]
+    told = dict(re.findall(r"(case_\d+) \| <span[^>]*>\W*(moves|stays)", entry["shows"]))
+    x, mask = torch.randn(2, 7, 24), torch.ones(7, 7, dtype=torch.bool).tril()
+    layers = {name: CASES[name].module(24, 4) for name in told}
+    gaps = {name: (layer(x, attn_mask=mask)[0] - layer(x)[0]).abs().max() for name, layer in layers.items()}
+    assert len(told) == 8 and told == {name: "stays" if gap < 1e-6 else "moves" for name, gap in gaps.items()}
+
+
 def test_code_on_a_slide_keeps_its_lines_and_a_long_comment_stands_above(planned):
     shown = [unescape(re.sub("<[^>]*>", "", slide.picture)) for slide in planned[1]]
     assert any(

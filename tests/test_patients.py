@@ -567,8 +567,14 @@ def test_the_kit_s_poke_of_the_future_does_not_see_the_hidden_leaks(leak):
 def test_the_answer_of_lesson_one_token_at_a_time_proves_both_decoders():
     cells = read_source(find_notebook("one_token_at_a_time").source).cells
     (code,) = [cell.source for cell in cells if "name_bug(5" in cell.source]
+    (test,) = [cell.source for cell in cells if cell.source.startswith("def apart")]
     names = {"torch": torch, "TorchCache": KVCache, "patients": patients}
-    exec(code.split("```python\n")[1].split("```")[0], names)
+    exec(f"{test}\n{code.split('```python')[1].split('```')[0]}", names)
+    text, two = torch.randn(1, 6, 24), torch.randn(2, 6, 24)
+    assert names["apart"](patients.patient(4), text, 3).max() < 1e-5  # as handed out it finds nothing, ...
+    assert names["apart"](patients.patient(4), two, 3).max() > 0.1
+    for name in {*DECODERS} - {"past_of_first_sequence"}:  # ... and each other bug at once
+        assert names["apart"](fresh(DECODERS[name].module), text, 3).max() > 0.1, name
     assert patients.name_bug(4, names["my_bug"], names["my_probe"]).passed
     assert patients.name_bug(5, "places_one_ahead", names["probe_5"]).passed
     assert patients.name_bug(4, None, None).state == "not tried"

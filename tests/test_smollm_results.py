@@ -440,6 +440,7 @@ def test_how_many_of_six_other_texts_are_found_far_away(speaker):
 
     most = losses(0) + 1.6
     assert [(losses(gap) < most).sum() for gap in (2000, 6000, 8000)] == [5, 3, 0]
+    assert (losses(2000) < losses(0)).sum() == 3
     for rate, found in ((base, 4), (parts, 5)):
         assert [(losses(gap, rate) < most).sum() for gap in (12_000, 30_000)] == [found, 0]
     assert (losses(12_000, base) < most + 0.4).sum() == 5  # "with 2"

@@ -1,6 +1,7 @@
 """Lesson todays_head: its functions, run from its cells, against other formulations and against transformers."""
 
 import ast
+import itertools
 import re
 
 import numpy as np
@@ -36,14 +37,14 @@ DEFINED = {
     "scores_from",
 }
 ORDER = np.argsort(np.arange(8) % 2, kind="stable")  # as in section 1
-MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]
+MODELS = ["Llama", "Qwen3", "Gemma 2", "GPT-OSS"]
 
 
 def switches(name, drawn, softcap):
     return {
         "Llama": {},
         "Qwen3": {"q_gain": drawn["q_gain"], "k_gain": drawn["k_gain"]},
-        "Gemma2": {"softcap": softcap},
+        "Gemma 2": {"softcap": softcap},
         "GPT-OSS": {"sink": drawn["sink"]},
     }[name]
 
@@ -315,21 +316,43 @@ def test_a_design_of_another_shape_is_told(result):
     assert verdict.state == "wrong" and "Fix: return" in verdict.message
 
 
-# --- the answers to "Try it"
+# --- what a reader switches and changes
 
 
-def test_one_place_back_needs_the_fast_pairs_and_not_the_slow_ones(notebook):
-    names = dict(notebook)
-    (source,) = (cell for cell in code_between("todays_head", "## 2 ·", "## 3 ·") if "def one_back" in cell)
-    exec(source[: source.index("_, ax = ")], names)
-    turns = 1024 * notebook["frequencies"](64) / (2 * np.pi)
-    pairs = {"none": [], "slow": np.flatnonzero(turns < 1.7), "fast": np.flatnonzero(turns > 1.7)}
-    smallest = {}
-    for left_out, one in pairs.items():
-        assert len(one) in (0, 16)
-        smallest[left_out] = names["one_back"](1024, left_out=[*one, *(pair + 32 for pair in one)]).diagonal(-1).min()
-    rounded = {kind: round(weight, 4) for kind, weight in smallest.items()}
-    assert rounded == {"none": 0.9997, "slow": 0.9997, "fast": 0.0323}
+def test_a_model_is_reached_by_rope_and_its_own_piece_alone(notebook):
+    """Section 4, all sixteen settings."""
+    data = stored("heads_2026")
+    drawn = {key: np.array(array) for key, array in data["drawn"].items()}
+    theirs = {name: np.array(output) for name, output in data["outputs"].items()}
+    own = {"": "Llama", "norm": "Qwen3", "cap": "Gemma 2", "sink": "GPT-OSS"}
+    for rope, *on in itertools.product((False, True), repeat=4):
+        pieces = [name for name, switched_on in zip(("norm", "cap", "sink"), on, strict=True) if switched_on]
+        options = {"rope": rope}
+        for piece in pieces:
+            options |= switches(own[piece], drawn, 5.0)
+        output = notebook["Layer"](drawn, 4, 2, **options)(drawn["x"])
+        off = {name: np.abs(output - other).max(-1) for name, other in theirs.items()}
+        reached = [name for name, distance in off.items() if distance.max() < 1e-6]
+        assert reached == ([own["".join(pieces)]] if rope and len(pieces) < 2 else []), (rope, pieces)
+        assert rope or min(distance.max() for distance in off.values()) > 0.4
+    assert notebook["capped"](-np.inf, 5.0) == -5  # why the cap comes before the mask
+
+
+def test_without_rotation_the_last_token_does_not_see_an_order(notebook):
+    drawn = {key: np.array(array) for key, array in stored("heads_2026")["drawn"].items()}
+    exchanged = drawn["x"][[0, 2, 1, *range(3, 12)]]
+    for rope in (False, True):
+        last = [notebook["Layer"](drawn, 4, 2, rope=rope)(x)[-1] for x in (drawn["x"], exchanged)]
+        assert np.allclose(*last) != rope
+
+
+def test_a_pair_of_less_than_a_turn_meets_new_angles_in_a_text_twice_as_long():
+    """Twelve pairs of SmolLM2, counted by the angles that 8,192 positions show, to a hundredth of a turn."""
+    speed = rotary.frequencies(64, 100_000.0) / (2 * np.pi)  # turns a position
+    met = [{*(100 * (np.arange(n)[:, None] * speed % 1)[:, c]).astype(int)} for n in (8192,) for c in range(32)]
+    later = [{*(100 * (np.arange(16_384)[:, None] * speed % 1)[:, c]).astype(int)} for c in range(32)]
+    new = [c for c in range(32) if later[c] - met[c]]
+    assert new == [*range(20, 32)] and (8192 * speed >= 1).sum() == 20
 
 
 def test_a_poke_reaches_two_places_on_with_a_window_of_3_and_four_through_two_layers(notebook):

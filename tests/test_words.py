@@ -358,6 +358,15 @@ def proved(number, owner, names, text):
     )
 
 
+NO_PROSE = re.compile(r"```.*?```|<[^>]+>|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
+
+
+def test_the_text_of_notebooks_has_the_quotes_of_the_replies():
+    cells = [(one.name, cell) for one in SERIES for cell in read_source(one.source).cells]
+    texts = [(name, NO_PROSE.sub("", cell.source)) for name, cell in cells if cell.cell_type == "markdown"]
+    assert [(name, text) for name, text in texts if '"' in text] == []
+
+
 def test_a_reader_sees_mathematics_or_code():
     """No raw d_k, and no name of an argument that looks like words."""
     for owner, _, text in TEXTS:

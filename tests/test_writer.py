@@ -16,6 +16,8 @@ from attncourse.engine.run import Unfit
 from attncourse.training import decoder
 from attncourse.writer import grammar
 from attncourse.writer.grammar import judge_beginning
+from attnlib.core import softmax
+from attnlib.heads import KVCache
 from tools.series import find_notebook
 
 RECORDED = writer.recorded()
@@ -282,3 +284,24 @@ def test_about_half_survives_two_averaged_heads_of_keys_and_values():
     }
     fewer = writer.Writer(num_kv_heads=2).load(weights)
     assert 0.42 < writer.share_grammatical(writer.write(writer.with_caches(fewer), size=500)) < 0.52
+
+
+@pytest.mark.slow
+def test_in_seed_3_where_a_head_looks_tells_the_number_of_the_noun_after_that():
+    """As in seed 0, head 1 of layer 2 looks at one position from a singular noun, and from a plural at "that"."""
+    model = decoder.trained(writer.Corpus(20_000, seed=0), seed=3)
+    tokens, plural_subject = writer.beginnings()  # the noun after "that" has the other number
+    rows = model(tokens[:, :6])[1][1][:, 0, -1]
+    assert rows[plural_subject, 0].mean() > 0.8 and rows[~plural_subject, writer.THAT].mean() > 0.8
+    verbs = [[writer.NUMBER[verb] for verb in grammar.TRANSITIVE[n]] for n in (False, True)]
+    for at, plural in ((0, False), (writer.THAT, True)):
+
+        class OneValue(KVCache):
+            def append(self, key, value, at=at):
+                keys, values = super().append(key, value)
+                values = values.copy()
+                values[:, 0] = values[:, 0, [at]]
+                return keys, values
+
+        p = softmax(model(tokens[:, :6], [KVCache(), OneValue()])[0][:, -1])
+        assert ((p[:, verbs[True]].sum(-1) > p[:, verbs[False]].sum(-1)) == plural).mean() > 0.9

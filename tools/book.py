@@ -34,6 +34,7 @@ PAGES |= {f"docs/book/{path.name}": path.name for path in SOURCES.glob("*.md")}
 PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook in SERIES}
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
+DECK = r'<a href="../teach/lecture_\1.html">open it</a>'  # in the table of the guide
 DECKS = '<p class="attnlib-run"><a href="../teach/index.html">Decks</a>: open them here, or save them.</p>\n'
 SAVED = "Saved results: sliders move, a click answers a question."
 
@@ -154,7 +155,8 @@ def gather(folder, lab, model):
     index.write_text(replace_marked(text, "run", RUN) if lab else text, "utf-8")
     if lab:
         guide = folder / PAGES["TEACHING.md"]
-        guide.write_text(re.sub(r"\n\n", f"\n\n{DECKS}\n", guide.read_text("utf-8"), count=1), "utf-8")
+        text = re.sub(r"\n\n", f"\n\n{DECKS}\n", guide.read_text("utf-8"), count=1)
+        guide.write_text(re.sub(r"`make slides PLAN=([\w-]+)`(?= \|)", DECK, text), "utf-8")
     start = SERIES[0]
     notation = inward(render(start.source.read_text("utf-8")), f"notebooks/{start.built.name}").split(
         "\n# ## Notation\n"

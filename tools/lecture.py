@@ -40,6 +40,7 @@ LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first 
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
+REST = '<p class="do">Before they go, hands: whose checks all have a tick? Then sit down beside one who lacks some.</p>'
 UNSAID = re.compile(
     '<(div|p) class="(?:replies|say so-far|early)">.*?</\\1>', re.DOTALL
 )  # beside what is said of a slide
@@ -268,7 +269,8 @@ def terminal(cell, picture):
 def vote(question):
     """Return what a speaker needs at a question with options: the right letter, and what to reply to each other one."""
     wrong = [f"- *{letter}*: {why}" for letter, why in question.because.items() if letter != question.right]
-    told = f"Vote: read the options aloud, count hands. Right is **{question.right}**. To the others:"
+    how = "Vote: read the options aloud, count hands. Split? Neighbours talk, then again."
+    told = f"{how} Right is **{question.right}**. To the others:"
     return f'<p class="do">{inline(told)}</p><div class="replies">{markdown(chr(10).join(wrong))}</div>'
 
 
@@ -400,7 +402,7 @@ class Chapter:
         ).groups()
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
         (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
-        notes += f"<p><strong>Right.</strong></p><pre>{html.escape(right)}</pre>"
+        notes += f"<p><strong>Right.</strong> At half time, hands: who has the tick?</p><pre>{html.escape(right)}</pre>"
         wrong = markdown(f"**Wrong, and what to reply:**\n\n{replies}")
         notes += f'<div class="replies">{wrong}</div>'
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
@@ -468,7 +470,7 @@ def break_slide(step, then):
     """Return the slide of a break before a chapter: how long, what to do first, and, from its script, when it ends."""
     title, _, first = step.headings[0].partition(": ")
     words = f"# {title}, {step.minutes} minutes\n\n<p class='back' data-minutes='{step.minutes}'></p>\n\n"
-    return Slide("attnlib", f"{words}{first[0].upper()}{first[1:]}.", then.sign, kind="title")
+    return Slide("attnlib", f"{words}{first[0].upper()}{first[1:]}.", then.sign, REST, kind="title")
 
 
 def public():

@@ -105,7 +105,7 @@ class Renderer(IPythonRenderer):
         return highlight_code(code) if info == "python" else super().block_code(code, info)
 
     def codespan(self, text):
-        return breakable(super().codespan(text))
+        return whole_powers(breakable(super().codespan(text)))
 
 
 def markdown(text):
@@ -138,6 +138,11 @@ def hanging(line):
 def breakable(code):
     """Return HTML of code, which a phone may break where a bracket opens or before a long name, not within it."""
     return re.sub(r"[^\s<>]{24,}", lambda run: BREAKS.sub("<wbr>", run[0]), code)
+
+
+def whole_powers(page):
+    """Return HTML in which no line ends behind the hyphen of 2e-07."""
+    return re.sub(r"(?<![\w.])\d[\d.]*e-\d+(?![^<>]*>)", r'<span class="glue">\g<0></span>', page)
 
 
 def glyph(slug):

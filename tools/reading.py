@@ -15,7 +15,21 @@ from jinja2 import Template
 
 from . import asked
 from .licence import LICENCE
-from .page import FONTS, ICON, SCRIPT, STYLE, TOOLS, breakable, glyph, highlight_code, inline, look, markdown, revive
+from .page import (
+    FONTS,
+    ICON,
+    SCRIPT,
+    STYLE,
+    TOOLS,
+    breakable,
+    glyph,
+    highlight_code,
+    inline,
+    look,
+    markdown,
+    revive,
+    whole_powers,
+)
 from .series import ROOT, find_notebook, has_tag, select_notebooks
 
 PRINTED = (TOOLS / "printed.css").read_text("utf-8")  # what columns_html and name_cells make
@@ -28,7 +42,7 @@ PLAIN_CELLS = re.compile(
 )  # of a table: the page says so
 ACROSS = 56  # letters of the longest words of a table's columns, which a phone has beside each other
 FIRST = 400  # letters of text below the question, and a phone still shows the picture behind them
-LONG, BRIEF = 20, 7  # lines that stay on one sheet of paper, and printed ones that stay below their code
+BRIEF, FEW = 4, 7  # printed lines that stay below their code on paper, and that two columns need to keep their places
 MOVES = re.sub(r"^ *//.*\n|^ +", "", SCRIPT + asked.SCRIPT, flags=re.MULTILINE)
 
 
@@ -132,8 +146,6 @@ def show(cell):
     shown = cell.source.strip() and not cell.metadata.get("transient", {}).get("remove_source")
     cell.code = highlight_code(cell.source) if shown else ""
     cell.folded, cell.lines = hidden.get("source_hidden"), cell.source.count("\n") + 1
-    if cell.lines > LONG:
-        cell.code = cell.code.replace('class="code"', 'class="code long"', 1)
     cell.covered, cell.out = hidden.get("outputs_hidden"), "".join(map(output_html, cell.outputs))
 
 
@@ -149,6 +161,7 @@ def name_cells(table):
 
 def fit_phone(table):
     """Return a table; the cells of one whose longest words have no room beside each other know their columns."""
+    table = [whole_powers(table[0])]
     rows = [re.findall("<t[hd].*?>(.*?)</t[hd]>", row) for row in table[0].split("<tr>")[1:]]
     longest = [
         max((len(word) for cell in column for word in re.sub("<.*?>", "", cell).split()), default=0)
@@ -202,9 +215,9 @@ def columns_html(lines):
         return printed_table(lines, [(0, 0), *gaps])
     words = "\n".join(lines)
     kind = " columns" if re.search(r"\S {2,}\S|^ ", words, re.MULTILINE) else ""
-    many = len(gaps) > 1 or (gaps and len(lines) >= BRIEF)
+    many = len(gaps) > 1 or (gaps and len(lines) >= FEW)
     kind += " aligned" * (bool(many) and len(re.findall(r"^.*?\S {2,}\S", words, re.MULTILINE)) > len(lines) / 2)
-    kind += " long" * (len(lines) > LONG) + " brief" * (len(lines) < BRIEF)
+    kind += " brief" * (len(lines) < BRIEF)
     shown = []
     for line in lines:
         parts, last = [], 0
@@ -216,7 +229,7 @@ def columns_html(lines):
         if all(len(part) < PHONE - 2 for part in re.split(" {2,}", line)):  # it goes on with a column
             whole = re.sub(r"(?<=\S) (?=[^\s<])", "\xa0", whole)
         deep = len(line) - len(line.lstrip())
-        whole = breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole))  # an arrow stays whole
+        whole = whole_powers(breakable(re.sub("(?:\xa0| )-&gt;", " -\u2060&gt;", whole)))  # an arrow stays whole
         shown.append(f"<span style=--in:{deep}>{whole}\n</span>" if len(line) > PHONE else f"{whole}\n")
     return f'<pre class="printed{kind}">{"".join(shown).rstrip()}</pre>'
 

@@ -23,10 +23,10 @@ THETA, SOFTCAP, TOKENS = 10_000.0, 5.0, 12
 CLASSES = {
     "Llama": (transformers.LlamaConfig, LlamaAttention, LlamaRotaryEmbedding),
     "Qwen3": (transformers.Qwen3Config, Qwen3Attention, LlamaRotaryEmbedding),
-    "Gemma2": (transformers.Gemma2Config, Gemma2Attention, LlamaRotaryEmbedding),
+    "Gemma 2": (transformers.Gemma2Config, Gemma2Attention, LlamaRotaryEmbedding),
     "GPT-OSS": (transformers.GptOssConfig, GptOssAttention, GptOssRotaryEmbedding),
 }
-OWN = {"Gemma2": {"attn_logit_softcapping": SOFTCAP, "query_pre_attn_scalar": SIZES["head_dim"]}}
+OWN = {"Gemma 2": {"attn_logit_softcapping": SOFTCAP, "query_pre_attn_scalar": SIZES["head_dim"]}}
 
 
 def draw(seed=0):

@@ -13,14 +13,15 @@ from .. import arguments, core, svg
 from ..colours import KEY, NEXT
 from ..validation import ShapeError
 from .controls import choice, integers
+from .speaking_view import Page, lines
 from .view import LiveView
 
-CELL, ROW, LEFT, TOP, SLANT = 31, 26, 70, 60, 100  # pixels of a map, of the room around it
-COLUMNS = 9  # of a map on a phone
-BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
+CELL, ROW, LEFT, TOP, LINE, SLANT = 35, 26, 70, 86, 26, 100  # pixels of a map, of the room around it
+COLUMNS = 8  # of a map on a phone
+BARS, BAR, NAME = 8, 80, 70  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
 START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
-TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
+TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2)  # a page keeps both ends and 1
 
 
 def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14, seed: int = 0) -> LiveView:
@@ -36,8 +37,8 @@ def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14
     longest : int
         Words of a sentence at most, up to 64.
     seed : int
-        Of the first sentence; the slider "sentence" writes others. The same random numbers serve at every
-        temperature: a word changes only where the probabilities do.
+        Of sentence 1; the slider writes others. The same random numbers serve at every temperature: a word changes
+        only where the probabilities do.
 
     Returns
     -------
@@ -60,7 +61,7 @@ def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14
     now: dict[str, Any] = {}
 
     def render(step, temperature, draw, key=None):
-        tokens = tokens_at(temperature, draw)
+        tokens = tokens_at(temperature, seed + draw - 1)
         n = min(1 + step, len(tokens) - 1)  # tokens before the word that is being written
         logits, weights = model(tokens[:n])
         now.update(heads=list(weights), tokens=tokens[:n])
@@ -70,26 +71,25 @@ def writing(next_word: Callable, vocabulary: Sequence[str], *, longest: int = 14
         sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right, high = LEFT + (longest + 1) * CELL, SLANT + len(maps) * ROW
         chosen = key if key is not None and key < n else None
-        title = "a sentence being written"
-        lines = [
-            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room, step)], at=at)
-            for room, at in ((right, (0, 0)), (svg.PHONE, None))
+        title, rooms = "a sentence being written", ((right + NAME, (0, 0)), (svg.PHONE, None))
+        wide_narrow = [
+            svg.picture(room, TOP, title, sentence, [_sentence(tokens, n, room, step)], at=at) for room, at in rooms
         ]
         drawn = []
         for start in range(0, longest + 1, COLUMNS):  # what has no room on a phone stands below the others there
             size = min(COLUMNS, longest + 1 - start) * CELL + LEFT * (not start), high if start < n else 1
             part, at = _heads(list(weights), maps, tokens[:n], chosen, start), (LEFT * (start > 0) + CELL * start, TOP)
             drawn.append(svg.picture(*size, f"where heads look, from key {start}", sentence, [part], at=at))
-        left = f'{svg.layouts(*lines)}<div class="attnlib-parts attnlib-heads-below">{"".join(drawn)}</div>'
+        left = f'{svg.layouts(*wide_narrow)}<div class="attnlib-parts attnlib-heads-below">{"".join(drawn)}</div>'
         bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n])}</g>'
         words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
-        return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
+        return left + svg.picture(*size, "the next word", words, [bars], at=(right, TOP)), {"weights": maps}
 
     controls = {
         "step": integers("step", 0, longest - 1, min(2, longest - 1)),
         "temperature": choice("temp.", TEMPERATURES, 1),
-        "sentence": integers("sentence", seed, seed + 30, seed),
+        "sentence": integers("sentence", 1, 31, 1),
     }
     return _Writing(controls, render, labels=lambda: (now["heads"], now["tokens"], None), picked={"key": None})
 
@@ -154,25 +154,21 @@ def _likely(p):
     return np.argsort(-p, kind="stable")[:BARS]
 
 
-def _sentence(tokens, n, right, step):
-    """Return the words so far on one line, and the one that is being written in a frame.
+def _sentence(tokens, n, room, step):
+    """Return the words so far on two lines, and the one that is being written in a frame.
 
     What has no room on the left is left out.
     """
     told = "the sentence so far, and the next word" if step < n else f"the sentence has ended, at step {n - 1}"
+    written = lines(" ".join(tokens[1 : n + 1]), Page(room - 12, 14, 0, 0), 2, last=True)
+    written[-1] = written[-1].removesuffix(tokens[n]).rstrip()
     elements = [svg.text(10, 17, told, bold=True, size=16)]
-    x, wide = 10, round(svg.width(tokens[n], 16)) + 10
-    for begun in range(1, n + 1):
-        words = " ".join(["…"] * (begun > 1) + [*tokens[begun:n]])
-        if svg.length(words, 16) + wide + 34 <= right:
-            break
-    if words:
-        elements.append(svg.text(x, 44, words, size=16))
-        x += round(svg.length(words, 16)) + 13
-    elements.append(
-        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
-    )
-    return "".join([*elements, svg.text(x + wide / 2, 44, tokens[n], size=16, bold=True, anchor="middle")])
+    elements += [svg.text(10, 44 + LINE * i, words, size=16) for i, words in enumerate(written) if words]
+    x, y = 10 + (round(svg.length(written[-1], 16)) + 12) * bool(written[-1]), 18 + LINE * len(written)
+    wide = round(svg.width(tokens[n], 16)) + 10
+    frame = f'height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"'
+    elements.append(f'<rect x="{x}" y="{y - 16}" width="{wide}" {frame}/>')
+    return "".join([*elements, svg.text(x + wide / 2, y, tokens[n], size=16, bold=True, anchor="middle")])
 
 
 def _heads(names, maps, tokens, key, start):

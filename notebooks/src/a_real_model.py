@@ -6,7 +6,7 @@
 #
 # > The teacher praised the students because **they** worked hard.
 #
-# You know at once who worked hard, although "they" alone says nothing of students. The bars show where one head of a trained
+# You know at once who worked hard, although “they” alone says nothing of students. The bars show where one head of a trained
 # model looks from *they*. It is head 2 of layer 4, L4H2 for short.
 
 # %% jupyter={"source_hidden": true}
@@ -98,7 +98,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # The **feed-forward** network works on each token alone. A **norm** brings
 # a vector to mean 0 and variance 1, then scales and shifts each feature by learned numbers.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _ = block.draw(384, norm_first=False)
 
 # %% [markdown]
@@ -152,7 +152,7 @@ class MiniLM(nn.Module):
 
 # %% [markdown]
 # The folded code reads the published weights, and the cell after it puts them into your class. This model's $W_Q$, $W_K$, $W_V$
-# and $W_O$ have a bias. If loading fails with "Unexpected key(s)", delete `bias=False` from your class and keep it again.
+# and $W_O$ have a bias. If loading fails with “Unexpected key(s)”, delete `bias=False` from your class and keep it again.
 
 # %% jupyter={"source_hidden": true}
 # The order counts: "output.dense" would also match the end of "attention.output.dense".
@@ -459,7 +459,7 @@ figure.axes[4].xaxis.labelpad = 12  # one label for all, below the long words
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The best of 72 is chosen and reported on the same sentences, only six for the pronoun, which flatters it. In each of the six,
-# number or kind alone gives the noun away: "they" is not one teacher, and "she" is no car. So this measure cannot tell
+# number or kind alone gives the noun away: “they” is not one teacher, and “she” is no car. So this measure cannot tell
 # agreement from understanding.
 #
 # </details>
@@ -556,7 +556,7 @@ plot.table(names, rows)
 predict.named_head(guess_named_head)
 
 # %% [markdown]
-# L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does "matter" mean? The table has three
+# L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does “matter” mean? The table has three
 # answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So in
 # the column *its mean* the head gives its mean over all tokens to each of them, and not 0. There L4H2 rises to rank 5, and the heads
 # for the previous and the next token are the first of their layers. And a pronoun is only one
@@ -1093,7 +1093,7 @@ for d_k in (2, 16, 32, 64, 384, 512):
 #
 # 1. Swap Q and K in `Mistaken`. Predict the cosine first, then add a row.
 # 2. Take the two best pronoun heads away together, L4H2 and L3H5, and measure at the pronoun. Is the cost the sum of the two?
-# 3. Write a measure of your own, for example "looks at the same token elsewhere", and add it to the map of the 72 heads.
+# 3. Write a measure of your own, for example “looks at the same token elsewhere”, and add it to the map of the 72 heads.
 #
 # <details><summary>Answers</summary>
 #

@@ -852,7 +852,7 @@ verdict
 # ## Try it
 #
 # 1. Copy `TutorialAttention` into a cell and mend it, line by line of the table, until `diagnose` finds nothing.
-# 2. `diagnose(torch.nn.MultiheadAttention(24, 4, batch_first=True), embed_dim=24, num_heads=4)`. What does "beware" mean there?
+# 2. `diagnose(torch.nn.MultiheadAttention(24, 4, batch_first=True), embed_dim=24, num_heads=4)`. What does “beware” mean there?
 #    (A fully masked row gives NaN: PyTorch's own choice.)
 # 3. Make a patient with two bugs, `type("Both", (CASES[a].module, CASES[b].module), {})`, with two names for `a` and `b`, and
 #    give it to a friend.

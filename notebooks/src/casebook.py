@@ -32,7 +32,9 @@ causal = torch.from_numpy(al.causal_mask(5))  # True = may attend
 
 def beside(broken, fixed):
     maps, titles = torch.stack([broken, fixed]), ["broken", "fixed"]
-    return plot.head_grid(maps, titles=titles, attn_mask=maps > 0)
+    figure = plot.head_grid(maps, titles=titles, attn_mask=maps > 0)
+    figure.get_layout_engine().set(wspace=0.06)
+    return figure
 
 
 # %% [markdown]
@@ -581,7 +583,7 @@ print("                              fixed ", merged.reshape(6, 4)[0].tolist())
 # %% [markdown] tags=["predict"]
 # ### Case 21 · Right until the batch came
 #
-# **You see** NumPy code with the comment "K is (batch, d_k)", and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
+# **You see** NumPy code with the comment “K is (batch, d_k)”, and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
 # sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook [[vectorized]]). **Predict.** With
 # heads, which number does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
 
@@ -662,10 +664,10 @@ for state, module in zip(("broken", "fixed "), twins("case_25")):
 #
 # | you see | measured | fix |
 # |---|---|---|
-# | 24 "Scaling keeps the variance near 1" | of three ways to draw $W_Q$ and $W_K$, only Xavier's does | measure the variance of your scores once, before training |
-# | 26 "without scaling, gradients vanish", and a plot of the mean gradient on $q$ that says the opposite | a few queries have very large ones | plot a median |
+# | 24 “Scaling keeps the variance near 1” | of three ways to draw $W_Q$ and $W_K$, only Xavier's does | measure the variance of your scores once, before training |
+# | 26 “without scaling, gradients vanish”, and a plot of the mean gradient on $q$ that says the opposite | a few queries have very large ones | plot a median |
 # | 27 a square `W` moved from `X @ W` to nn.Linear, and no error | nn.Linear stores (out, in) | copy `W.T`, and compare one output |
-# | 28 "nn.Linear starts as Xavier or Kaiming" | its weights are $\sqrt 6$ times smaller than Kaiming's: it calls that function with `a=sqrt(5)` ([sources](../REFERENCES.md#torch-linear)) | `nn.init.xavier_uniform_`, if you mean it |
+# | 28 “nn.Linear starts as Xavier or Kaiming” | its weights are $\sqrt 6$ times smaller than Kaiming's: it calls that function with `a=sqrt(5)` ([sources](../REFERENCES.md#torch-linear)) | `nn.init.xavier_uniform_`, if you mean it |
 #
 # ## Two answers from one layer
 #

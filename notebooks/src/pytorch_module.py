@@ -446,7 +446,7 @@ _ = ax.set(xlabel="step", title="loss", ylim=(-0.1, 3.2))
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth token is the letter of slot 3, in column 3. **Try.** Move the
+# Here are eight of the 1000 memories, one in each row; in row “asks 3” the ninth token is the letter of slot 3, in column 3. **Try.** Move the
 # slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
@@ -557,7 +557,7 @@ lead = (scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)).min().item
 print(f"ahead of the best other letter by {lead:.1f} or more")
 
 # %% [markdown]
-# The key of c fits the query "c?": its score is about 8 above the mean of the others.
+# The key of c fits the query “c?”: its score is about 8 above the mean of the others.
 #
 # This is what a **key** is: the vector by which a token is found.
 #

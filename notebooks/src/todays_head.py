@@ -25,7 +25,7 @@ for place in range(4):
     tip = np.array([np.cos(place), np.sin(place)])  # one radian for each position
     _ = ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", **style})
     _ = ax.text(*1.25 * tip, place, ha="center", va="center")
-title = "The same query\nat positions 0 to 3"
+title = "A piece of the answer:\na query rotated\nby its position, 0 to 3"
 _ = (
     ax.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", title=title),
     ax.axis("off"),
@@ -48,16 +48,23 @@ W = {name: np.array(values) for name, values in stored["drawn"].items()}
 x = W["x"]  # (n, d_model)
 
 
-def compare(layer=None, **own):  # a layer for all models, or each its own
-    rows = []
-    for name, theirs in stored["outputs"].items():
-        off = np.abs(own.get(name, layer)(x) - np.array(theirs)).max(axis=-1)  # (n,)
-        rows.append([name, f"{off[0]:.2f}", f"{off.max():.2f}"])
+# %% jupyter={"source_hidden": true}
+def distances(layer):  # (4, 2): from each model, at the first token and at any
+    theirs = np.array(list(stored["outputs"].values()))  # (4, n, d_model)
+    off = np.abs(layer(x) - theirs).max(axis=-1)  # (4, n)
+    return np.stack([off[:, 0], off.max(axis=-1)], axis=-1)
+
+
+def compare(layer):
+    rows = [
+        [name, *(f"{number:.2f}" for number in off)]
+        for name, off in zip(stored["outputs"], distances(layer))
+    ]
     return plot.table(["model", "off at the first token", "at any token"], rows)
 
 
 # %%
-def old_layer(x, turn=lambda y: y):
+def old_layer(x, turn=lambda y: y):  # turn: for section 1
     q = turn(al.split_heads(x @ W["W_Q"], 4))  # (4, n, d_k)
     k, v = (al.split_heads(x @ W[name], 2) for name in ("W_K", "W_V"))  # (2, n, d_k)
     k, v = (np.repeat(y, 2, axis=0) for y in (turn(k), v))
@@ -71,7 +78,7 @@ compare(old_layer)
 predict.match(guess_match)
 
 # %% [markdown]
-# No output exceeds 3.6. At the first token, which sees only itself, three
+# That is far: the largest output is 3.5. At the first token, which sees only itself, three
 # models agree: they differ in how a token looks at *others*, GPT-OSS even at itself.
 
 # %% [markdown]
@@ -91,11 +98,11 @@ predict.match(guess_match)
 # - **b** how much of the weight that key gets
 # - **c** nothing: softmax takes the factor out again
 #
-# **3.** *(notebook [[multi_head]])* A layer has $d_{model} = 512$ and 2 heads. By what does it divide its scores?
+# **3.** *(notebook [[train_and_look]])* A model without a mask adds a vector for each position to its tokens. What does attention lose without these vectors?
 #
-# - **a** $\sqrt{512}$, about 22.6
-# - **b** 16
-# - **c** 256
+# - **a** in which order the tokens stand
+# - **b** which tokens there are
+# - **c** which tokens come later, and are hidden
 
 # %%
 predict.before_todays_head(None, None, None)  # a letter each: "a", "b" or "c"
@@ -148,7 +155,7 @@ for i, j in ((3, 1), (103, 101), (1003, 1001)):
 predict.shifted(guess_shifted)
 
 # %% [markdown]
-# A query and a key of eight features, both alike, make four *pairs*, a circle for each, each slower than the last. **Try.** Move *distance*: where does pair 0 look as if there were hardly any distance?
+# Eight features make four *pairs*. Each rotates on its own circle, slower than the last; query and key are alike. **Try.** Move *distance*: where does pair 0 look as if there were hardly any distance?
 
 # %%
 arrows = live.rotations()
@@ -279,7 +286,7 @@ compare(lambda x: old_layer(x, rotated))
 # %% [markdown]
 # ## 2 · One position back, at any length
 #
-# Take a query and a key of ones, so that all pairs count alike, the key farther and farther back. *Another key* is rotated by 20 positions more.
+# How does a head look exactly one position back, in a text of any length? Here is a query of ones, and a key of ones farther and farther back. *Another key* is rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), ones = plot.subplots(figsize=(4.6, 2.8)), np.ones((65, 128))  # (n, d_k)
@@ -291,13 +298,12 @@ _ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0,
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# So its score is largest 20 back, and a head that looks one position back can be set by hand. All keys and queries are alike; rotate the query one position **less**, as if every key had one more.
+# The score of *another key* is largest 20 back. So a head that looks **one** back can be set by hand: with all queries and keys alike, rotate each query by one position less, as the key before it is.
 
 
 # %%
-def one_back(n, d_k=64, amplitude=32**0.5, left_out=()):  # scores up to 256: sharp
+def one_back(n, d_k=64, amplitude=32**0.5):  # large: softmax is sharp
     same = np.full((n, d_k), amplitude)
-    same[:, list(left_out)] = 0  # features
     scores = rotated(same, start=-1) @ rotated(same).T / np.sqrt(d_k)  # (n, n)
     return al.softmax(np.where(al.causal_mask(n), scores, -np.inf))
 
@@ -398,7 +404,7 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # ## 3 · An attention layer of 2024 and 2025
 #
-# RoPE you have seen, and in notebook [[one_token_at_a_time]] the cache, the window and shared keys and values (*repeat*).
+# Which three boxes of the whole layer are new? The cache, the window and *repeat* (shared keys and values) are those of notebook [[one_token_at_a_time]].
 
 
 # %% jupyter={"source_hidden": true}
@@ -433,6 +439,7 @@ def draw_lane(ax, name, place, colour):
 STEPS = {r"$q \cdot k \,/ \sqrt{d_k}$": False, "softcap": True}
 STEPS |= {"mask, window": True, "softmax, sink": True}
 STEPS |= {"weights × values": False, r"merge heads, $W_O$": False}
+title = "An attention layer of 2024 and 2025:\nthick frame: new or changed since 2017"
 
 # %% jupyter={"source_hidden": true}
 _, ax = plot.subplots(figsize=(3.55, 4.2))
@@ -445,11 +452,11 @@ for at, low, right, high, to in ((0.8, 0.1, 7.97, 6.1, 7.2), (4, 0.5, 4.8, 2, 5)
 line(ax, (6.4, 6.1), (6.4, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6.4, height, words, LINE, new)
-title = "An attention layer of 2024 and 2025:\nthick frame: new or changed since 2017"
-_ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title), ax.axis("off")
+_ = ax.text(5, 0.2, "q and k"), ax.axis("off")
+_ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title)
 
 # %% [markdown]
-# Three boxes remain, for two reasons:
+# QK-norm, softcap and sink, for two reasons:
 #
 # - No score should run away in training. So Qwen3's [QK-norm](../REFERENCES.md#dehghani-2023) takes the length out of queries and keys, and
 #   Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores below a cap.
@@ -488,7 +495,7 @@ predict.long_key(guess_long_key)
 
 # %% [markdown]
 # After `rms_norm` every query and key has length $\sqrt{d_k}$, so $q \cdot k$ is at most $d_k$, and no scaled score exceeds $\sqrt{d_k}$. A learned **gain**
-# for each feature moves that limit, for all tokens alike, so that a head can still be sharp.
+# for each feature moves that limit, so that a head can still be sharp.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Qwen3 normalises **before** it rotates. Does the order matter?
@@ -535,7 +542,7 @@ _ = bars.bar("nobody", 1 - w.sum(), color=LINE)
 _ = bars.set(title="Keys of score 0, a sink of 1", ylabel="weight", ylim=(0, 1))
 
 # %% [markdown]
-# Cap and sink enter in `attend`. Your functions:
+# Cap and sink enter in `attend`. Your functions, or ours where you kept none:
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 names = ("rope", "split_heads", "merge_heads", "attention")
@@ -550,22 +557,23 @@ def seen(n_q, n_k, window=None):  # (n_q, n_k), the queries are the last tokens
 
 # %%
 def attend(q, k, v, window=None, softcap=None, sink=None):
-    mask = seen(q.shape[-2], k.shape[-2], window)
-    if softcap is None and sink is None:
+    mask = seen(q.shape[-2], k.shape[-2], window)  # none later, none too far
+    if softcap is None and sink is None:  # Llama, Qwen3: your attention fits as it is
         return attention(q, k, v, mask)
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])  # (h, n_q, n_k)
-    if softcap is not None:
+    if softcap is not None:  # before the mask: afterwards -inf would become -softcap
         scores = capped(scores, softcap)
-    scores = np.where(mask, scores, -np.inf)
+    scores = np.where(mask, scores, -np.inf)  # no weight for what is masked
     w = al.softmax(scores) if sink is None else softmax_with_sink(scores, sink)
-    return w @ v  # (h, n_q, d_k)
+    return w @ v  # (h, n_q, d_k); with a sink a row of w sums to less than 1
 
 
 # %% jupyter={"source_hidden": true}
 class Cached:
-    def __init__(self, W, h, g, q_gain=None, k_gain=None, **switches):
+    def __init__(self, W, h, g, q_gain=None, k_gain=None, rope=True, **switches):
         self.W, self.h, self.g, self.switches = W, h, g, switches  # g heads of keys
-        self.q_gain, self.k_gain, self.cache = q_gain, k_gain, None
+        self.q_gain, self.k_gain = q_gain, k_gain
+        self.rope, self.cache = rope, None
 
     def start(self):  # how many tokens are in the cache
         return 0 if self.cache is None else self.cache[0].shape[-2]
@@ -579,14 +587,15 @@ class Cached:
 
 # %%
 class Layer(Cached):
-    def __call__(self, x):  # (n_new, d_model), what follows the tokens so far
+    def __call__(self, x):  # (n_new, d_model): tokens that follow those in the cache
         q = split_heads(x @ self.W["W_Q"], self.h)  # (h, n_new, d_k)
-        k, v = (split_heads(x @ self.W[w], self.g) for w in ("W_K", "W_V"))
-        if self.q_gain is not None:
+        k, v = (split_heads(x @ self.W[w], self.g) for w in ("W_K", "W_V"))  # g heads
+        if self.q_gain is not None:  # Qwen3 norms before it rotates
             q, k = rms_norm(q, self.q_gain), rms_norm(k, self.k_gain)
-        q, k = rotated(q, self.start()), rotated(k, self.start())
-        k, v = self.all_keys(k, v)  # (g, n, d_k) each
-        k, v = (np.repeat(y, self.h // self.g, axis=0) for y in (k, v))
+        if self.rope:  # the first new token stands behind all cached ones, at start()
+            q, k = rotated(q, self.start()), rotated(k, self.start())
+        k, v = self.all_keys(k, v)  # (g, n, d_k): cached keys are rotated already
+        k, v = (np.repeat(y, self.h // self.g, axis=0) for y in (k, v))  # h again
         return merge_heads(attend(q, k, v, **self.switches)) @ self.W["W_O"]
 
 
@@ -624,23 +633,60 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 4 · Is that the real thing?
 #
-# The four models again, each with what it adds:
+# Your layer has four switches now: RoPE, norm, cap, sink. With none on, it fits no model.
+#
+# **Predict.** Which does GPT-OSS need, the latest of the four?
+#
+# - **a** the sink alone
+# - **b** all four
+# - **c** RoPE and the sink
 
 # %%
-SWITCHES = {
-    "Llama": {},
-    "Qwen3": {"q_gain": W["q_gain"], "k_gain": W["k_gain"]},
-    "Gemma2": {"softcap": stored["settings"]["softcap"]},
-    "GPT-OSS": {"sink": W["sink"]},
-}
-compare(**{name: Layer(W, 4, 2, **own) for name, own in SWITCHES.items()})
+guess_latest = None  # "a", "b" or "c"
+
+# %%
+predict.latest(guess_latest)
 
 # %% [markdown]
-# **0.00 in every row.** Your layer and four small functions compute what four real attention modules do.
-# All have random weights, no biases and no window (`tools/reference_heads.py`, transformers 5.23).
+# **Try.** Bring each model to 0.00, with as few switches as you can.
+
+# %% jupyter={"source_hidden": true}
+PIECES = {
+    "norm": {"q_gain": W["q_gain"], "k_gain": W["k_gain"]},
+    "cap": {"softcap": stored["settings"]["softcap"]},
+    "sink": {"sink": W["sink"]},
+}
+
+
+def switched(rope, *chosen):  # (2, 4)
+    own = {"rope": rope}
+    for piece, on in zip(PIECES.values(), chosen):
+        own |= piece if on else {}
+    return {"How far off": distances(Layer(W, 4, 2, **own)).T}
+
+
+# %% jupyter={"source_hidden": true}
+switches = {name: [("off", False), ("on", True)] for name in ("RoPE", *PIECES)}
+labels = {"queries": ["first", "any"], "keys": list(stored["outputs"])}
+labels |= {"row_name": "token, model", "still": (False, True), "start": False}
+view = live.weights_view(switched, **switches, **labels)
+for name in PIECES:
+    view.sliders[name].value = False
+view
+
+# %%
+SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
+names, rows = ["RoPE", *(f"RoPE, {name}" for name in PIECES)], []
+for name, own in zip(names, SWITCHES.values()):
+    off = distances(Layer(W, 4, 2, **own))[:, 1]  # (4,), at any token
+    rows.append([name, *(f"{number:.2f}" for number in off)])
+plot.table(["on", *SWITCHES], rows)
+
+# %% [markdown]
+# **0.00 in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
 
 # %% [markdown] tags=["predict"]
 # Tokens may come in parts, each rotated from `start` on, the number of cached tokens.
@@ -679,26 +725,16 @@ predict.start(guess_start)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# All have base 10,000 and scores divided by $\sqrt{d_k}$. The softcap is 5, so that it shows in small scores; Gemma 2 has 50. By their
+# All have base 10,000 and scores divided by $\sqrt{d_k}$. By their
 # configurations in transformers, Gemma 2 and GPT-OSS have a window in every other layer, GPT-OSS also biases and YaRN (section 5). The table of parts has a window of 6.
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## Break it · What the mistakes cost
 #
-# How far is the output off, as a share of its size? **Predict.** Which costs least, on twelve
-# tokens?
-#
-# - **a** the groups are tiled, [1, 2, 1, 2] in place of [1, 1, 2, 2]
-# - **b** the values are rotated, too
-# - **c** only the queries are rotated
-# - **d** only the keys are paired as neighbours
-# - **e** queries and keys are both paired as neighbours
-# - **f** the base is 500,000
-
-# %%
-guess_cheapest = None  # "a", "b", "c", "d", "e" or "f"
+# Six mistakes, and none raises an error: *groups tiled* ([1, 2, 1, 2] in place of [1, 1, 2, 2]), *values rotated, too*, *only queries rotated*, *keys as
+# neighbours*, *both as neighbours*, *base 500,000*. Which row is which? A number is the error over the output's size.
 
 
 # %% jupyter={"source_hidden": true}
@@ -728,41 +764,57 @@ def other_base(y):
 
 # %% jupyter={"source_hidden": true}
 MISTAKES = {
+    "only the queries rotated": {"turn_k": lambda k: k},
+    "base 500,000": {"turn_q": other_base, "turn_k": other_base},
+    "both as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
     "groups tiled, not repeated": {"share": tiled},
     "values rotated, too": {"turn_v": rotated},
-    "only the queries rotated": {"turn_k": lambda k: k},
     "keys as neighbours": {"turn_k": other_pairs},
-    "both as neighbours": {"turn_q": other_pairs, "turn_k": other_pairs},
-    "base 500,000": {"turn_q": other_base, "turn_k": other_base},
 }
 
 # %% jupyter={"source_hidden": true}
 WHY = [
-    "two heads read the other group's keys",
-    "the output depends on where a text begins",
     "scores depend on where the query stands",
-    "queries and keys rotate different features",
-    "these weights were made for halves",
     "only the first pair is as fast as before",
+    "these weights were made for halves",
+    "two heads read the other group's keys and values",
+    "the output depends on where a text begins",
+    "queries and keys rotate different features",
 ]
 
 
+# %% jupyter={"source_hidden": true}
 def off(x, mistake, read=None):
     right, wrong = one_call(x), one_call(x if read is None else read, **mistake)
     return np.sqrt(((wrong - right) ** 2).mean() / (right**2).mean())
 
 
-# %%
-print("equal to the layer:", np.abs(one_call(x) - Layer(W, 4, 2)(x)).max().round(12))
-texts = [x, *(np.random.default_rng(n).normal(size=(n, 24)) for n in (64, 512))]
-rows = [
-    [name, *(f"{off(text, mistake):.2f}" for text in texts), why]  # (n, d_model) each
-    for (name, mistake), why in zip(MISTAKES.items(), WHY)
-]
+def errors(mistake, read=None):  # of four texts
+    pairs = zip(texts, read or texts)
+    return [f"{off(text, mistake, other):.2f}" for text, other in pairs]
+
+
+texts = [x[:1], x, *(np.random.default_rng(n).normal(size=(n, 24)) for n in (64, 512))]
 others = [np.random.default_rng(1).normal(size=text.shape) for text in texts]
-errors = (f"{off(text, {}, other):.2f}" for text, other in zip(texts, others))
-rows.append(["no mistake, other text", *errors, "two unrelated outputs"])
-plot.table(["mistake", *(f"{len(text)} tokens" for text in texts), "why"], rows)
+rows = [[row, *errors(mistake)] for row, mistake in enumerate(MISTAKES.values(), 1)]
+rows.append(["no mistake, another text", *errors({}, others)])
+heads = ("first token", "12 tokens", "64 tokens", "512 tokens")
+plot.table(["row", *heads], rows)
+
+# %% [markdown] tags=["predict"]
+# **Predict.** Which are rows 2 and 4?
+#
+# - **a** 2 is the base, 4 the groups
+# - **b** 2 is both as neighbours, 4 the values
+# - **c** 2 is the groups, 4 the base
+
+# %%
+guess_rows = None  # "a", "b" or "c"
+
+# %% jupyter={"source_hidden": true}
+assert np.allclose(one_call(x), Layer(W, 4, 2)(x))
+rows = [[row, *told] for row, told in enumerate(zip(MISTAKES, WHY), 1)]
+plot.table(["row", "mistake", "why"], rows)
 
 
 # %% jupyter={"source_hidden": true}
@@ -788,7 +840,7 @@ _ = ax.text(1, 1.14, "groups tiled", color=INK), ax.text(5, 0.36, "others", colo
 _ = ax.text(36, 0.22, "base 500,000", color=QUERY)
 
 # %%
-predict.cheapest(guess_cheapest)
+predict.wrong_rows(guess_rows)
 
 # %% [markdown]
 # So test with long texts.
@@ -796,15 +848,12 @@ predict.cheapest(guess_cheapest)
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
-# SmolLM2, of notebook [[it_speaks]], was trained on 8,192 positions. It reads 40
-# tokens twice, and only *positions* jump. With a gap of 8,000 they are 0 to 39, then 8,040 to 8,079.
-#
-# The loss on the copy is a mean over four texts: two random, one prose, one code. If it stays low, the first 40 were found:
-# nothing else tells random tokens.
+# Can a model read farther than it was trained? SmolLM2, of notebook [[it_speaks]], knows 8,192 positions. It reads 40
+# tokens twice, with a *gap* in their positions: 0 to 39, then, with 8,000, 8,040 to 8,079. If its loss on the copy stays low, it has found the first 40.
 #
 # **Predict.** At which gap is the copy lost?
 #
-# - **a** at 12,000: up to 8,192 every position was trained
+# - **a** at 12,000, beyond the trained positions
 # - **b** at 8,000
 # - **c** at 2,000
 
@@ -817,18 +866,16 @@ ways = {
     name: {int(gap): np.mean(of) for gap, of in row.items()}
     for name, row in found["loss"].items()
 }
+del ways["only the queries by parts"]
 gaps = list(ways["as trained"])
 
 # %% jupyter={"source_hidden": true}
 for gap, loss in ways["as trained"].items():
     print(f"gap {gap:6,}: loss on the copy {loss:5.2f}")
-other = {int(gap): loss for gap, loss in found["another text"].items()}
-print("another text behind the gap:", end=" ")
-print(*(f"{other[gap]:.2f} at {gap:,}" for gap in (0, 12_000)), sep=", ")
 print(f"a blind guess among 49,152 tokens: {np.log(49_152):.2f}")
-print("of all pairs in 8,192 positions, at least so far apart:", end=" ")
-apart = {far: sum(range(8193 - far)) / sum(range(8193)) for far in gaps[2:4]}
-print(*(f"{share:.2%} {far:,}" for far, share in apart.items()), sep=", ")
+apart = [sum(range(8193 - far)) / sum(range(8193)) for far in gaps[2:4]]
+print("Of all pairs of tokens in a text of 8,192")
+print("{:.2%} are 6,000 or more apart, {:.2%} 8,000 or more".format(*apart))
 
 # %%
 predict.lost(guess_lost)
@@ -851,7 +898,7 @@ guess_far_copy = None  # "a", "b" or "c"
 
 # %% jupyter={"source_hidden": true}
 (_, ax), styles = plot.subplots(figsize=(4.4, 3.2)), ("-", "-", "--", "-")
-named = zip(list(ways)[:4], (INK, KEY, VALUE, QUERY), styles, (9.9, 7.4, 1.0, 2.6))
+named = zip(list(ways), (INK, KEY, VALUE, QUERY), styles, (9.9, 7.4, 1.0, 2.6))
 for name, color, dashes, height in named:
     _ = ax.plot(
         gaps[:5], [ways[name][gap] for gap in gaps[:5]], color=color, ls=dashes, lw=2.4
@@ -864,38 +911,19 @@ _ = ax.set_title("Loss on the copy")
 predict.far_copy(guess_far_copy)
 
 # %% [markdown]
-# At 30,000 *by parts* loses the copy, though no pair meets a new angle: 4 times slower, 30,000 is as 7,500. How far does each way reach?
-
-# %% jupyter={"source_hidden": true}
-rows = [
-    [way, *(f"{np.mean(loss):.1f} at {int(gap):,}" for gap, loss in of.items())]
-    for way, of in smollm.recorded("reach").items()
-]
-heads = (f"loss at {gap:,} × the factor" for gap in (6000, 7000, 8000))
-plot.table(["slowed", *heads], rows)
-
-# %% [markdown]
-# On these texts, *by parts*, **twice slower reaches twice as far, four times slower nearly four times**. *Another base* does not. As trained the model loses
-# the copy near 7,000, before any angle is new. Why, we only suspect: training seldom shows such distances.
-#
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Six other texts were tried: two draws of random tokens, Alice, French, Italian and SQL. There a copy counts as found if its loss is at most
-# 1.6 above that without a gap (with 2, another base finds five at 12,000, too). As trained three are found at 6,000 and none at 8,000, *by parts* three at 24,000 and none at 28,000, where *another base* finds none at 24,000.
+# A loss is a mean over four texts: two of random tokens, which only the first 40 can tell, one prose, one code. Of six other texts three are found at 6,000 and none at 8,000, as trained. Another text is predicted no worse at 12,000. Why the copy is lost before any angle is new, we only suspect: training seldom shows such distances.
+# That the loss is lower at 2,000 than without a gap holds for three of the six others.
 #
-# Of *every pair slowed* the fastest pair is enough: slowed alone, it raises the loss without a gap from 1.7 to 6.3, the next
-# pair alone to 2.4, the slower half to 1.8.
-#
-# Another text is predicted no worse at 12,000. There *by parts* is no better than *another base*. Slowed 8 times, it finds less at 48,000. Of YaRN we leave out the factor that it gives all scores.
-#
-# If only queries are slowed (appendix), at 2,000 the loss is above that of a blind guess: the
-# model is sure of wrong tokens.
+# Of *every pair slowed* the fastest pair alone raises the loss without a gap from 1.7 to 6.3, the next
+# alone to 2.4. Of YaRN we leave out the factor that it gives all scores.
 #
 # </details>
 
 # %% [markdown]
-# Eight of 270 heads copy: they look at what followed the same token before. Here is layer 19, head 7, on a sentence read twice:
-# the weights of the second *red*. **Try.** Move the gap. *house* is the token to copy: who gets the weight that it loses?
+# Eight of 270 heads copy: they look at what followed the same token before. Here is one, layer 19, head 7: the weights of the second *red* in a sentence read twice.
+# **Try.** Move the gap: who gets the weight that *house*, the word to copy, loses? (*2nd copy*: all its words.)
 
 # %% jupyter={"source_hidden": true}
 rows_at = {
@@ -915,43 +943,20 @@ live.weights_view(row_at, start=0, **stops, **labels, label="gap in the position
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# As trained, at 6,000 *house* keeps 0.02. The second copy gets 0.51, and *The*, the first token, 0.47: a sink
+# As trained, at 6,000, *house* keeps 0.02. The second copy gets 0.51, and *The*, the first token, 0.47: a sink
 # ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)) that the model has made itself, where GPT-OSS has its extra score. By parts, *house* keeps 0.81.
+# The model still writes *house*, with 0.93: two heads of layer 24 find it (appendix).
 #
 # </details>
-
-# %% [markdown] tags=["predict"]
-# **Predict.** As trained, this head has lost *house* at 6,000. Which word does the model write there?
-#
-# - **a** *house*
-# - **b** *The*
-# - **c** neither
-
-# %%
-guess_told = None  # "a", "b" or "c"
-
-# %% jupyter={"source_hidden": true}
-rows = [
-    [f"{int(gap):,}", *(f"{of[name]:.2f}" for name in ("told", "19.7", "24.3", "24.8"))]
-    for gap, of in found["house"].items()
-]
-heads = ("layer 19, head 7", "layer 24, head 3", "layer 24, head 8")
-plot.table(
-    ["gap", "probability of house", *(f"weight, {head}" for head in heads)], rows
-)
-
-# %%
-predict.told(guess_told)
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[slowed]] · Slow the slow ones
 #
 # **Goal.** Write the frequencies *by parts*, as the YaRN paper has them. *6 minutes, medium.*
 #
-# `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. A pair of
-# at least 32 turns in `trained` positions has often met every angle and keeps its frequency. One of at most one turn
-# would meet new ones: it is divided by `factor`. Between, the share that keeps it rises evenly with the turns. Both
-# numbers are the paper's. (In transformers, for GPT-OSS too, that share rises evenly from pair to pair.)
+# `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. Count the turns of each pair in `trained`
+# positions. With 32 or more, it has often met every angle: it keeps its frequency. With one or fewer it would meet new ones: its frequency is divided by `factor`. Between, mix both;
+# the share of its own frequency rises evenly with the turns, from 0 at one to 1 at 32.
 
 
 # %%
@@ -1002,25 +1007,25 @@ print(f"loss: {lost:.1f} as trained, {loss:.1f} {told}, {near:.1f} without a gap
 # %% [markdown]
 # ## 6 · Layers that differ
 #
-# Must each layer rotate, see the whole text and keep keys of its own? In these models layers differ ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
+# Must each layer rotate, see the whole text, keep keys of its own? Not in these models ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
 
 # %% jupyter={"source_hidden": true}
 SO = [
-    "NoPE: these meet no new angle, however far the key",
+    "every fourth (NoPE): these meet no new angle",
     "so these drop old keys, and their cache stops growing",
     "so these keep no keys of their own",
     "so these keep one size, however long the text",
 ]
 
 # %% jupyter={"source_hidden": true}
-(_, ax), style = plot.subplots(figsize=(4.6, 4.4)), {"marker": "s", "edgecolors": INK}
+(_, ax), style = plot.subplots(figsize=(4.4, 4.4)), {"marker": "s", "edgecolors": INK}
 for row, (name, told, has) in enumerate(stored["since"]):
     places, faces = range(len(has)), [INK if one else PAPER for one in has]
     _ = ax.scatter(places, [-row] * len(has), s=22, c=faces, linewidths=0.8, **style)
     _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(has)} of {len(has)} layers")
     _ = ax.text(-0.5, -0.34 - row, SO[row], color="gray")
 _ = ax.set(xlim=(-1, 48), ylim=(-3.7, 0.7)), ax.axis("off")
-_ = ax.set_title("One square a layer. Full: the layer has what the line names")
+_ = ax.set_title("Layers from first to last.\nFilled: has what the line names")
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of its 26 layers, in the others a window of 512. How large is its
@@ -1034,11 +1039,16 @@ _ = ax.set_title("One square a layer. Full: the layer has what the line names")
 guess_cache = None  # "a", "b" or "c"
 
 # %%
-tokens = 32_768  # then yours: how long must a text be, to fill a gigabyte?
-kept, full = 4 * tokens + 22 * min(tokens, 512), 26 * tokens
-print(f"{kept:,} keys of {full:,}: {kept / full:.2f}")
-mb = 2 * 2 * 256 / 1e6  # a key and a value of 256 features, 2 bytes each
-print(f"{tokens:,} tokens: {kept * mb:,.0f} MB, all layers full {full * mb:,.0f} MB")
+layers, every, window = 26, 6, 512  # every sixth layer keeps the whole text
+kv_heads, d_k, tokens = 1, 256, 32_768  # Gemma 3 1B, then yours
+mb = 2 * 2 * kv_heads * d_k / 1e6  # a key and a value of one token, 2 bytes a number
+numbers = np.arange(1, layers + 1)
+sizes = mb * np.where(numbers % every == 0, tokens, min(tokens, window))  # (layers,)
+whole, full = sizes.sum(), layers * tokens * mb
+print(f"{whole:,.0f} MB; if all layers were full {full:,.0f} MB: {whole / full:.2f}")
+_, ax = plot.subplots(figsize=(4.4, 2))
+_ = ax.bar(numbers, sizes, color=INK)
+_ = ax.set(title="Cache of each layer (MB)", xlabel="layer")
 
 # %%
 predict.whole_text(guess_cache)
@@ -1050,14 +1060,15 @@ predict.whole_text(guess_cache)
 # %% [markdown]
 # ## Try it
 #
-# **Try.** A head of `one_back` needs only its fast pairs. How few are enough for a weight of 0.99?
+# **Try.** Your own model, by its `config.json`. How long a text fills a gigabyte (section 6)? Which pairs meet new angles in a text twice as long as `max_position_embeddings`?
 
 # %%
-fastest = 16  # then fewer
-fast, slow = ([*pairs, *(pairs + 32)] for pairs in np.split(np.arange(32), [fastest]))
-for name, pairs in {"none": [], "the slow pairs": slow, "the fast pairs": fast}.items():
-    smallest = one_back(1024, left_out=pairs).diagonal(-1).min()
-    print(f"left out: {name:14}  weight on the position before {smallest:.4f}")
+base, d_k, trained = 100_000, 64, 8192  # SmolLM2's rope_theta and head_dim; then yours
+turns = trained * frequencies(d_k, base) / (2 * np.pi)  # if rope_type is "default"
+known = (turns >= 1).sum()
+print(f"{known} of {d_k // 2} pairs make a full turn in {trained:,} positions.")
+print(f"The other {d_k // 2 - known} meet new angles at {2 * trained:,};", end=" ")
+print(f"the slowest has made {turns[-1]:.3f} of a turn.")
 
 # %% [markdown] tags=["remember"]
 # **Remember.** RoPE rotates queries and keys, never values. Of positions a score sees only the distance. A formula for every length is not a head for every length.
@@ -1088,11 +1099,34 @@ for start in (0, 100, 1000):
     print(f"angles in bfloat16, from position {start:4}: scores off by {lost:.0%}")
 
 # %% [markdown]
-# Section 5: all losses.
+# Section 5: all losses, how far each way reaches, and who finds *house*. *By parts*, half the speed reaches twice as far, a quarter nearly four times, on these four texts. Of the six others *by parts* finds three at 24,000 and none at 28,000, *another base* none at 24,000.
 
 # %%
 rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
 plot.table(["gap", *ways], rows, tint=list(ways))
+
+# %%
+other = found["another text"]
+print("another text behind the gap:", end=" ")
+print(*(f"{other[gap]:.2f} at {int(gap):,}" for gap in ("0", "12000")), sep=", ")
+
+# %%
+rows = [
+    [way, *(f"{np.mean(loss):.1f} at {int(gap):,}" for gap, loss in of.items())]
+    for way, of in smollm.recorded("reach").items()
+]
+heads = (f"{gap:,} × the factor" for gap in (6000, 7000, 8000))
+plot.table(["loss at", *heads], rows)
+
+# %%
+rows = [
+    [f"{int(gap):,}", *(f"{of[name]:.2f}" for name in ("told", "19.7", "24.3", "24.8"))]
+    for gap, of in found["house"].items()
+]
+heads = ("layer 19, head 7", "layer 24, head 3", "layer 24, head 8")
+plot.table(
+    ["gap", "probability of house", *(f"weight, {head}" for head in heads)], rows
+)
 
 # %% [markdown]
 # Section 2: the head that learns. Its `rotate` is `al.rope` for torch.

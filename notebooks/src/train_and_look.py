@@ -560,8 +560,8 @@ _ = ax.axis("off")
 # jumps, where the letter before says nothing about the answer.
 #
 # Layer 2 is an **induction head** ([Elhage et al. 2021](../REFERENCES.md#elhage-2021),
-# [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its <span style="color:#0072B2">query</span> says "I am B", and one
-# <span style="color:#D55E00">key</span> says "before me stood B". So the <span style="color:#009E73">value</span> of that letter
+# [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its <span style="color:#0072B2">query</span> says “I am B”, and one
+# <span style="color:#D55E00">key</span> says “before me stood B”. So the <span style="color:#009E73">value</span> of that letter
 # is fetched, and the model says L.
 
 # %% [markdown]

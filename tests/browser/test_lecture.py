@@ -279,7 +279,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     notes = opening.value.locator(".speaker-controls-notes")
     notes.get_by_text("Minutes 4 to 10 of 40").wait_for()
     told = notes.inner_text()
-    assert "So far: Attention changes the vector" in told and "this slide to 0:05:10" in told
+    assert "So far: Attention adds to a word's vector" in told and "this slide to 0:05:10" in told
     assert "Next. Which sum leads bank to (1.5, 2.5) beside money?" in told
     frames = [opening.value.locator(f"#{name}-slide iframe").bounding_box() for name in ("current", "upcoming")]
     assert all(abs(box["width"] / box["height"] - 4 / 3) < 0.05 for box in frames)  # as the room sees them

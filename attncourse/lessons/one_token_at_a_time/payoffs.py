@@ -85,6 +85,6 @@ PAYOFFS = {
     "draft_chances": Payoff(
         "What is written has the model's probabilities, whatever was drafted.",
         shares,
-        "Next: what other tests get wrong.",
+        "Next: what tells the verb its number?",
     ),
 }
