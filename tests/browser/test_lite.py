@@ -181,7 +181,7 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     wanted = [f"read/{name}.html" for name in NAMES] + ["read/teaching.html", "teach/index.html"]
     wanted += [f"notebooks/index.html?path={NAMES[0]}.ipynb"]
     files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt", "attention.zip"]
-    cited = {f"read/{find_notebook(lesson).name}.html" for _, lesson, _ in first_page.MISTAKES.values()}
+    cited = {f"read/{find_notebook(lesson).name}.html" for _, _, lesson, _ in first_page.MISTAKES.values()}
     assert cited <= set(wanted)
     inside = {"#guess", "#course", "./"}
     assert {link for link in links if not link.startswith("#s=")} == {*wanted, *files, *inside, LICENCE_LINK}
@@ -235,7 +235,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
     requests = watched(page)
     page.goto(f"{url}/read/{find_notebook('scaling').name}.html")
     prepared(page)
-    page.click("text=Run this notebook")
+    page.click("text=Run it in your browser")
     page.wait_for_function("ask.idle()", timeout=180_000)
     assert problems(run_all(page)) == []
     assert page.locator(LIVE).count() and page.evaluate("ask.fitsAcross()")
