@@ -536,17 +536,17 @@ def test_printed(name, text):
         ("one_token_at_a_time", "temperature 2: grammatical #", [(0.6, 0.9)]),
         (
             "one_token_at_a_time",
-            "the last word sees all: # .* all but SUBJECT: #",
+            "the last word sees all: # .* all but the subject: #",
             [(0.99, 1), (0.7, 0.9)],
         ),
         (
             "one_token_at_a_time",
-            "SUBJECT alone # SUBJECT and OTHER # SUBJECT and “that” # SUBJECT and itself #",
+            "the subject # the subject and the other noun # the subject and “that” # the subject and itself #",
             [(0.6, 0.95), (0.85, 1), (0.2, 0.49), (0.6, 0.95)],
         ),
         (
             "one_token_at_a_time",
-            "SUBJECT, in layer 1 hidden from “that” # SUBJECT, in layer 1 hidden from the last word #",
+            "the subject, in layer 1 from “that”, too # the subject, in layer 1 from the last word, too #",
             [(0.2, 0.49), (0.7, 0.9)],
         ),
         # two texts: stored weights, so only the last bits of float32 can differ

@@ -668,7 +668,7 @@ _ = ax.set_title("share of right sentences")
 predict.single_head(guess_single)
 
 # %% [markdown]
-# Here one head is enough, as in [Gemma 2B](../REFERENCES.md#gemma). In large models that costs quality, and groups, as in
+# Here one head is enough, as in [Gemma](../REFERENCES.md#gemma) 2B. In large models that costs quality, and groups, as in
 # [Llama 3](../REFERENCES.md#llama-3), hardly any (Ainslie et al. 2023).
 #
 # Which heads of queries **share** one? Both orders give the right shapes:
@@ -991,7 +991,9 @@ def my_probe(module):
 
 
 # %%
-verdict = patients.name_bug(4, my_bug, my_probe) if patients else None
+verdict = None
+if patients:
+    verdict = patients.name_bug(4, my_bug, my_probe)
 verdict
 
 # %% [markdown]
@@ -1020,7 +1022,7 @@ verdict
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Behind a causal mask keys and values
-# never change. A cache keeps them: it saves nearly all work, and costs memory. A window and shared keys save memory, guesses save passes. The
+# never change. A cache keeps them, saves nearly all work, and costs memory. A window and shared keys save memory, guesses save passes. The
 # mask of a chunk lines up at the lower right. Test in float64 and in chunks: one token at a time hides bugs.
 #
 # Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
@@ -1037,7 +1039,7 @@ SUBJECT, THAT, OTHER, LAST = 2, 3, 5, 6  # positions
 on_subject = writer.rows_of_the_verb(model)[:, 1, 2, SUBJECT].mean()
 print(f"L2H3 gives the subject {on_subject:.2f}")
 blind = writer.without_edges(SUBJECT)  # masks of both layers: none, and (7, 7)
-for name, masks in {"all": None, "all but SUBJECT": blind}.items():
+for name, masks in {"all": None, "all but the subject": blind}.items():
     print(f"the last word sees {name}: {writer.agreement(model, masks=masks):.2f}")
 
 # %% [markdown] tags=["predict"]
@@ -1051,13 +1053,13 @@ for name, masks in {"all": None, "all but SUBJECT": blind}.items():
 guess_knows = None  # "a", "b" or "c"
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-hides = {"SUBJECT alone": blind}
-for name, key in {"OTHER": OTHER, "“that”": THAT, "itself": LAST}.items():
-    hides[f"SUBJECT and {name}"] = writer.without_edges(SUBJECT, key)
+hides = {"the subject": blind}
+for name, key in {"the other noun": OTHER, "“that”": THAT, "itself": LAST}.items():
+    hides[f"the subject and {name}"] = writer.without_edges(SUBJECT, key)
 for key, who in {THAT: "“that”", LAST: "the last word"}.items():
     first = np.ones((7, 7), dtype=bool)
     first[key, SUBJECT] = False
-    hides[f"SUBJECT, in layer 1 hidden from {who}"] = [first, blind[1]]
+    hides[f"the subject, in layer 1 from {who}, too"] = [first, blind[1]]
 lines = [[told, writer.agreement(model, masks=masks)] for told, masks in hides.items()]
 plot.table(["hidden from the last word in layer 2", "agreement"], lines)
 
@@ -1068,10 +1070,10 @@ predict.knows_the_number(guess_knows)
 # In layer 1 *that* has looked at *cats* and kept its number. *dog* votes for its own: with *dog* hidden, too, agreement is 0.99. So
 # the fall to 0.81 is mostly the vote of *dog*.
 #
-# The verb of *farmer* in section 1 needs L2H1: without that head every such verb is singular.
+# The verb of *farmer* in section 1 needs L2H1: without it every such verb is singular.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In all five trainings agreement falls by 0.19 to 0.62 without SUBJECT, and not at all without OTHER. In three *that* does not help.
+# In all five trainings agreement falls by 0.19 to 0.62 without the subject, and not at all without the other noun. In three *that* does not help.
 #
 # </details>
