@@ -207,7 +207,7 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
 # [two](https://github.com/rasbt/LLMs-from-scratch/issues/838) [libraries](https://github.com/NeuraLegion/shainet/pull/111) found. Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart. Reorder queries, keys or both?
 
-# %%
+# %% jupyter={"outputs_hidden": true}
 q, k = np.random.default_rng(0).normal(size=(2, 6, 8))  # (n, d_k) each
 order = np.argsort(np.arange(8) % 2, kind="stable")  # 0, 2, 4, 6, 1, 3, 5, 7
 neighbours = {"pairing": "neighbours"}
@@ -677,7 +677,7 @@ for name in PIECES:
     view.sliders[name].value = False
 view
 
-# %%
+# %% jupyter={"outputs_hidden": true}
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
 names, rows = ["RoPE", *(f"RoPE, {name}" for name in PIECES)], []
 for name, own in zip(names, SWITCHES.values()):
