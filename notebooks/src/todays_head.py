@@ -199,7 +199,7 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
     return rope(x, start + np.arange(x.shape[-2]), **options)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$. `transformers` pairs $c$ with $c + d_k/2$ in
@@ -207,7 +207,7 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
 # [two](https://github.com/rasbt/LLMs-from-scratch/issues/838) [libraries](https://github.com/NeuraLegion/shainet/pull/111) found. Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart. Reorder queries, keys or both?
 
-# %% jupyter={"outputs_hidden": true}
+# %%
 q, k = np.random.default_rng(0).normal(size=(2, 6, 8))  # (n, d_k) each
 order = np.argsort(np.arange(8) % 2, kind="stable")  # 0, 2, 4, 6, 1, 3, 5, 7
 neighbours = {"pairing": "neighbours"}
@@ -650,7 +650,7 @@ guess_latest = None  # "a", "b" or "c"
 # %%
 predict.latest(guess_latest)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Try.** Bring each model to 0.00, with as few switches as you can.
 
 # %% jupyter={"source_hidden": true}
@@ -668,7 +668,7 @@ def switched(rope, *chosen):  # (2, 4)
     return {"How far off": distances(Layer(W, 4, 2, **own)).T}
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true, "outputs_hidden": false}
 switches = {name: [("off", False), ("on", True)] for name in ("RoPE", *PIECES)}
 labels = {"queries": ["first", "any"], "keys": list(stored["outputs"])}
 labels |= {"row_name": "token, model", "still": (False, True), "start": False}
@@ -677,7 +677,7 @@ for name in PIECES:
     view.sliders[name].value = False
 view
 
-# %% jupyter={"outputs_hidden": true}
+# %%
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
 names, rows = ["RoPE", *(f"RoPE, {name}" for name in PIECES)], []
 for name, own in zip(names, SWITCHES.values()):
