@@ -903,7 +903,7 @@ chances, told = {"sleep": (0.6, 0.3), "run": (0.3, 0.5), "wait": (0.1, 0.2)}, []
 for x, (word, (p, q)) in enumerate(chances.items()):
     rest, high, kept = abs(p - q), max(p, q), min(p, q)
     _ = ax.bar(x, kept, 0.6, color=NEXT)
-    _ = ax.bar(x, rest, 0.6, kept, fc="none", ec="black", ls="--" if p > q else "-")
+    _ = ax.bar(x, rest, 0.6, kept, fc="none", ec="gray", ls="--" if p > q else "-")
     name = "missing" if p > q else "too much"
     _ = ax.text(x, high + 0.02, f"{name} {rest:.1f}", ha="center")
     _ = ax.text(x, 0.03, f"keep {kept / q:.1f}", ha="center", color="white")

@@ -596,6 +596,15 @@ window.ask = {
     const lone = seen.filter((one) => one.matches(".code, .printed") && +getComputedStyle(one).orphans < 3);
     return [...torn, ...[["wide", wide], ["small", small], ["lone", lone]].flatMap(([why, all]) => all.map((one) => [why, one.textContent.slice(0, 40)]))];
   },
+  // The white at the foot of each sheet of paper, as the page lays them out before it is printed.
+  feet: ([, width, height]) => {
+    const main = document.querySelector("main"), high = height - MARGINS, back = asOnPaper(width, height);
+    layColumns(main, high);
+    const feet = sheetsOf(main).map(({ foot }) => 1 - foot / high);
+    main.style.cssText = "";
+    back();
+    return feet;
+  },
   pages: () => document.querySelectorAll(".pdf-page").length,
   cutInPrint: () =>
     [...document.querySelectorAll(".pdf-page .body")].filter(

@@ -338,6 +338,19 @@ def test_on_paper_answers_stand_at_the_end_controls_are_values_and_no_picture_ta
     assert solved.count() == notes.count() == 0 and page.locator("main").inner_text() == before
 
 
+@pytest.mark.parametrize("slug", ["bug_clinic", "fixed_state"])
+def test_on_letter_and_a4_pictures_leave_no_holes_at_the_feet_of_sheets(new_page, tmp_path, slug):
+    path = find_notebook(slug).built
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(1366, 900))
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for sheet in page.evaluate("SHEETS"):
+        *feet, _ = page.evaluate("ask.feet", sheet)
+        assert len(feet) > 5 and max(feet) < 0.14, (sheet, feet)
+
+
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
 def test_on_a_phone_no_word_of_a_figure_covers_another_or_leaves_its_box(new_page, tmp_path, path):
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
