@@ -650,7 +650,7 @@ guess_latest = None  # "a", "b" or "c"
 # %%
 predict.latest(guess_latest)
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # **Try.** Bring each model to 0.00, with as few switches as you can.
 
 # %% jupyter={"source_hidden": true}
@@ -668,7 +668,7 @@ def switched(rope, *chosen):  # (2, 4)
     return {"How far off": distances(Layer(W, 4, 2, **own)).T}
 
 
-# %% jupyter={"source_hidden": true, "outputs_hidden": false}
+# %% jupyter={"source_hidden": true}
 switches = {name: [("off", False), ("on", True)] for name in ("RoPE", *PIECES)}
 labels = {"queries": ["first", "any"], "keys": list(stored["outputs"])}
 labels |= {"row_name": "token, model", "still": (False, True), "start": False}
@@ -676,6 +676,9 @@ view = live.weights_view(switched, **switches, **labels)
 for name in PIECES:
     view.sliders[name].value = False
 view
+
+# %% [markdown] tags=["predict"]
+# One line a model. Where do its zeros stand?
 
 # %%
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
@@ -686,7 +689,7 @@ for name, own in zip(names, SWITCHES.values()):
 plot.table(["on", *SWITCHES], rows)
 
 # %% [markdown]
-# **0.00 in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
+# **0.00 once in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
 
 # %% [markdown] tags=["predict"]
 # Tokens may come in parts, each rotated from `start` on, the number of cached tokens.
