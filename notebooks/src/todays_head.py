@@ -205,7 +205,7 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
 # The paper pairs neighbours, features $2c$ and $2c+1$. `transformers` pairs $c$ with $c + d_k/2$ in
 # these four models, and so does `al.rope`. Each works with weights that were trained with it, as
 # [two](https://github.com/rasbt/LLMs-from-scratch/issues/838) [libraries](https://github.com/NeuraLegion/shainet/pull/111) found. Reorder the features as 0 2 4 6 1 3 5 7: old
-# neighbours now stand $d_k / 2$ apart. Reorder queries, keys or both?
+# neighbours now stand $d_k / 2$ apart. **Predict.** Reorder queries, keys or both?
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 6, 8))  # (n, d_k) each
@@ -678,7 +678,7 @@ for name in PIECES:
 view
 
 # %% [markdown] tags=["predict"]
-# One line a model. Where do its zeros stand?
+# **Predict.** One line a model: where do its zeros stand?
 
 # %%
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
