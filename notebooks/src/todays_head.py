@@ -199,13 +199,13 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
     return rope(x, start + np.arange(x.shape[-2]), **options)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$. `transformers` pairs $c$ with $c + d_k/2$ in
 # these four models, and so does `al.rope`. Each works with weights that were trained with it, as
 # [two](https://github.com/rasbt/LLMs-from-scratch/issues/838) [libraries](https://github.com/NeuraLegion/shainet/pull/111) found. Reorder the features as 0 2 4 6 1 3 5 7: old
-# neighbours now stand $d_k / 2$ apart. Reorder queries, keys or both?
+# neighbours now stand $d_k / 2$ apart. **Predict.** Reorder queries, keys or both?
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 6, 8))  # (n, d_k) each
@@ -677,6 +677,9 @@ for name in PIECES:
     view.sliders[name].value = False
 view
 
+# %% [markdown] tags=["predict"]
+# **Predict.** One line a model: where do its zeros stand?
+
 # %%
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
 names, rows = ["RoPE", *(f"RoPE, {name}" for name in PIECES)], []
@@ -686,7 +689,7 @@ for name, own in zip(names, SWITCHES.values()):
 plot.table(["on", *SWITCHES], rows)
 
 # %% [markdown]
-# **0.00 in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
+# **0.00 once in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
 
 # %% [markdown] tags=["predict"]
 # Tokens may come in parts, each rotated from `start` on, the number of cached tokens.
