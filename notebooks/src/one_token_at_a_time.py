@@ -981,9 +981,10 @@ def apart(module, x, size):  # how far each token is off; x (b, n, 24)
 if patients:
     found = apart(patients.patient(4), torch.randn(1, 6, 24), size=3)
     print(found.detach().numpy().round(3))
+    print("bugs:", *sorted(DECODERS))
 
 # %%
-my_bug = None  # one of sorted(DECODERS), in quotes
+my_bug = None  # one of these names, in quotes
 
 
 def my_probe(module):
