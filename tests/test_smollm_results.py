@@ -421,7 +421,8 @@ def test_by_parts_no_pair_meets_a_new_angle_at_a_gap_of_30_000():
     omega, far = rotary.frequencies(64, 100_000.0), 30_000 + 2 * measures.LENGTH
     base, unfinished = rotary.frequencies(64, 100_000.0 * 4 ** (64 / 62)), 8192 * omega < 2 * np.pi
     assert (far * measures.slow_by_parts(omega, 4.0, 8192) < 8192 * omega)[unfinished].all()
-    assert (far * base > 8192 * omega)[unfinished].any()
+    assert (24_000 * base > 8192 * omega)[unfinished].any()
+    assert ((12_000 + 2 * measures.LENGTH) * base < 8192 * omega)[unfinished].all()
 
 
 @pytest.mark.slow
@@ -449,6 +450,32 @@ def test_how_many_of_six_other_texts_are_found_far_away(speaker):
     alice, french = twice[2][:n], twice[3][:n]
     more = losses(8000, of=[french + alice, alice + french]) - losses(0, of=[french + alice, alice + french])
     assert more == pytest.approx([0, 1.8], abs=0.1)
+
+
+@pytest.mark.slow
+@needs_model
+def test_a_copy_far_away_is_lost_with_the_angles_of_the_slow_pairs(speaker):
+    """Lesson todays_head, section 5: fast pairs at one gap, slow ones at another, on ten texts."""
+    n, d_k = measures.LENGTH, measures.D_K
+    omega = rotary.frequencies(d_k, speaker.base)
+    fast = 8192 * omega >= 32 * 2 * np.pi  # those that `slow_by_parts` keeps
+    assert fast.sum() == 11
+    texts = [smollm.TEXTS["alice"], *(smollm.MORE[name] for name in ("French", "Italian, a baker", "SQL"))]
+    other = [*(measures.repeat_tokens(speaker, draw) for draw in (2, 3)), *(2 * speaker.tokens(x)[:n] for x in texts)]
+
+    def losses(of_fast, of_slow):
+        def rope(x, positions, base):
+            later = np.where(fast, of_fast, of_slow) * (np.arange(len(positions)) >= n)[:, None]
+            pairs = (x[..., : d_k // 2] + 1j * x[..., d_k // 2 :]) * np.exp(1j * omega * (positions[:, None] + later))
+            return np.concatenate([pairs.real, pairs.imag], axis=-1).astype(x.dtype)
+
+        crossed = speaker.using(rope=rope)
+        return np.array([measures.of_the_second(crossed, x) for x in [*measures.copied_far(speaker), *other]])
+
+    near, far = losses(6000, 6000), losses(8000, 8000)
+    slow_near, slow_far = losses(8000, 6000), losses(6000, 8000)
+    assert [round(loss[:4].mean(), 2) for loss in (slow_near, slow_far)] == [2.03, 8.77]
+    assert (abs(slow_near - near) < abs(slow_near - far)).all() and (abs(slow_far - far) < abs(slow_far - near)).all()
 
 
 @pytest.mark.slow

@@ -32,8 +32,8 @@ _ = (
 )
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Which of their attention modules, in the `transformers` library, does your layer of notebook [[one_token_at_a_time]] match?
-# Weights and twelve tokens are drawn at random, the same for all.
+# **Predict.** Which of their attention modules, in the `transformers` library, does your attention of notebook [[one_token_at_a_time]] match, causal, with shared keys?
+# Weights and twelve tokens are drawn at random, the same for all. *Off* is the largest difference in an output.
 #
 # - **a** all four
 # - **b** Llama's alone
@@ -79,18 +79,18 @@ predict.match(guess_match)
 
 # %% [markdown]
 # That is far: the largest output is 3.5. At the first token, which sees only itself, three
-# models agree: they differ in how a token looks at *others*, GPT-OSS even at itself.
+# models agree. So they differ in how a token looks at *others*, GPT-OSS even at itself.
 
 # %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.
 #
-# **1.** *(notebook [[one_token_at_a_time]])* Five keys are in the cache, and two new tokens arrive at once. Which keys may they attend to?
+# **1.** *(notebook [[one_token_at_a_time]])* Five keys are in the cache, and two new tokens arrive at once. Which keys may they see?
 #
-# - **a** the first new token key 0, the second keys 0 and 1
-# - **b** the first new token keys 0 to 5, the second all seven
-# - **c** both of them all seven
+# - **a** the first key 0, the second 0 and 1
+# - **b** the first keys 0 to 5, the second all seven
+# - **c** both all seven
 #
 # **2.** *(notebook [[program_a_head]])* Somebody makes all queries of a head 10 times as long. What changes?
 #
@@ -98,9 +98,9 @@ predict.match(guess_match)
 # - **b** how much of the weight that key gets
 # - **c** nothing: softmax takes the factor out again
 #
-# **3.** *(notebook [[train_and_look]])* A model without a mask adds a vector for each position to its tokens. What does attention lose without these vectors?
+# **3.** *(notebook [[train_and_look]])* A model without a mask adds a vector for each position. What does attention lose without them?
 #
-# - **a** in which order the tokens stand
+# - **a** in which order tokens stand
 # - **b** which tokens there are
 # - **c** which tokens come later, and are hidden
 
@@ -118,8 +118,8 @@ off = np.abs(old_layer(exchanged) - old_layer(x))[-1].max()
 print(f"the last token's output moves by {off:.2f}")
 
 # %% [markdown]
-# It does not see how far back a key stands. Notebook [[train_and_look]] added a vector for each position. In these four
-# models every layer **rotates** each query and key instead, by an angle that grows with its position: rotary position embedding,
+# It does not see how far back a key stands. Notebook [[train_and_look]] added a vector for each position. These four
+# models **rotate** each query and key instead, by an angle that grows with its position: rotary position embedding,
 # **RoPE** ([Su et al. 2021](../REFERENCES.md#su-2021)). Here with two features, one radian for each position:
 
 
@@ -136,6 +136,8 @@ for i, j in ((3, 3), (3, 2), (3, 1)):
     print(f"query at position {i}, key at position {j}: {score:7.4f}")
 
 # %% [markdown] tags=["predict"]
+# Nearer is not larger: what counts is how well the arrows agree.
+#
 # **Predict.** Move both tokens on by 100 positions, the query from 3 to 103 and the key from 1 to 101. What becomes of their
 # score?
 #
@@ -155,7 +157,7 @@ for i, j in ((3, 1), (103, 101), (1003, 1001)):
 predict.shifted(guess_shifted)
 
 # %% [markdown]
-# Eight features make four *pairs*. Each rotates on its own circle, slower than the last; query and key are alike. **Try.** Move *distance*: where does pair 0 look as if there were hardly any distance?
+# Eight features make four *pairs*, each rotated more slowly than the last; query and key are alike. **Try.** Move *distance*: where does pair 0 look as if there were hardly any?
 
 # %%
 arrows = live.rotations()
@@ -166,13 +168,12 @@ arrows
 #
 # $$(R_i\, q) \cdot (R_j\, k) = (R_{i-j}\, q) \cdot k.$$
 #
-# Yet each token is rotated by its own position, so a rotated key can stay in the cache. Values are not rotated, because nothing is
-# compared with them.
+# Yet each token is rotated by its own position, so a rotated key can stay in the cache. Values are compared with nothing, and not rotated.
 #
 # ### Many pairs, many frequencies
 #
-# Pair 0 is almost back after 6 positions, so it can hardly tell 6 from 0. A head therefore cuts its
-# $d_k$ features into $d_k / 2$ pairs. Each rotates at its own **frequency**. The **base** $\theta$ is
+# Pair 0 is almost back after 6 positions, so it can hardly tell 6 from 0. So each of the $d_k / 2$ pairs of
+# features rotates at its own **frequency**. The **base** $\theta$ is
 # 10,000 in the paper, and 500,000 in Llama 3:
 #
 # $$\omega_c = \theta^{-2c/d_k}, \qquad c = 0, 1, \dots, d_k/2 - 1.$$
@@ -203,8 +204,7 @@ def rotated(x, start=0, **options):  # (..., n, d_k)
 # ### Two ways to pair
 #
 # The paper pairs neighbours, features $2c$ and $2c+1$. `transformers` pairs $c$ with $c + d_k/2$ in
-# these four models, and so does `al.rope`. Each works with weights that were trained with it, as
-# [two](https://github.com/rasbt/LLMs-from-scratch/issues/838) [libraries](https://github.com/NeuraLegion/shainet/pull/111) found. Reorder the features as 0 2 4 6 1 3 5 7: old
+# these four models, and so does `al.rope`. Weights work only with the pairing that they were trained with; with the other, Llamas wrote [nonsense](https://github.com/NeuraLegion/shainet/pull/111). Reorder the features as 0 2 4 6 1 3 5 7: old
 # neighbours now stand $d_k / 2$ apart. **Predict.** Reorder queries, keys or both?
 
 # %%
@@ -220,7 +220,7 @@ for name, scores in {
     print(f"{name:36} right: {np.allclose(scores, right)}")
 
 # %% [markdown]
-# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and the biases of these features.
+# So whoever converts weights reorders the columns of $W_Q$ **and** $W_K$, and their biases, head by head.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rope]] · RoPE
@@ -262,7 +262,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# From here on `rotated` calls it.
+# If it passed, `rotated` calls your RoPE from here on.
 
 # %%
 mine.keep(my_rope)
@@ -274,11 +274,11 @@ rope = mine.load("rope")
 compare(lambda x: old_layer(x, rotated))
 
 # %% [markdown]
-# One line, and Llama is done. The other three lack one more each.
+# One line, and Llama is done. The other three lack one more each. GPT-OSS keeps its 2.66 of the first token, which RoPE does not rotate.
 #
 # <details><summary><b>A trap: angles in few bits</b></summary>
 #
-# A number in bfloat16 has 8 significant bits, so large angles lose the distance. From position 1000 on, scores
+# A number in bfloat16 has 8 significant bits: from position 1000 on, scores
 # are off by up to 70% of the largest (appendix). Angles want 32 bits.
 #
 # </details>
@@ -286,7 +286,7 @@ compare(lambda x: old_layer(x, rotated))
 # %% [markdown]
 # ## 2 · One position back, at any length
 #
-# How does a head look exactly one position back, in a text of any length? Here is a query of ones, and a key of ones farther and farther back. *Another key* is rotated by 20 positions more.
+# How does a head look exactly one position back? Here is a query of ones, and a key of ones farther and farther back. *Another key* is rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), ones = plot.subplots(figsize=(4.6, 2.8)), np.ones((65, 128))  # (n, d_k)
@@ -298,7 +298,7 @@ _ = ax.set(xlabel="distance i - j", title="score / $d_k$, $d_k$ = 128", ylim=(0,
 _ = ax.set(xlim=(0, 72), yticks=(0, 1))
 
 # %% [markdown]
-# The score of *another key* is largest 20 back. So a head that looks **one** back can be set by hand: with all queries and keys alike, rotate each query by one position less, as the key before it is.
+# The score is largest where both are rotated alike: for *another key* 20 back. Divided by $d_k$ it is 1 there. So to look **one** back, with all queries and keys alike, rotate each query back by one position. $W_Q$ can do that, like `turn` in the ring of notebook [[program_a_head]].
 
 
 # %%
@@ -320,10 +320,9 @@ for n in (16, 128, 1024):
 # **Goal.** Choose one query and one key, the same for every token, so that each token looks `near` positions back and `far`
 # positions back, half and half. *12 minutes, hard.*
 #
-# `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through RoPE like any others, in a causal
-# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
-# two. You may use `rotated`, which
-# takes rows: `rotated(key[None], start=...)[0]` rotates a single vector.
+# `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$, before RoPE, for a causal
+# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give each at least 0.45 of its weight.
+# `rotated(key[None], start=...)[0]` rotates a single vector.
 
 
 # %%
@@ -351,7 +350,7 @@ verdict
 # %% [markdown]
 # ### And learned?
 #
-# Now a head *learns* that from sequences of 32 letters. Each answer is the letter before.
+# Now a head *learns* that from 32 letters. Each answer is the letter before.
 
 # %% jupyter={"source_hidden": true}
 try:
@@ -389,13 +388,13 @@ if torch is not None:
 predict.beyond(guess_beyond)
 
 # %% [markdown]
-# Of this head's weight at 512, 0.81 has gone farther back than 31, to distances that training never showed. With these keys
+# Of its weight at 512, 0.81 has gone farther back than 31, where training never led. With these keys
 # blocked, it is right again (appendix).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Five trainings have 0.79 to 0.99 right at 64 letters, and 0.17 to 0.30 at 512. With a window of 32 all five have 1.00. Vectors for
+# Five trainings have 0.79 to 0.99 right at 64 letters, 0.17 to 0.30 at 512, and 1.00 with a window of 32. Vectors for
 # each position, learned or the sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), are at chance at 512
 # (`python -m bench training`).
 #
@@ -404,7 +403,7 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # ## 3 · An attention layer of 2024 and 2025
 #
-# Which three boxes of the whole layer are new? The cache, the window and *repeat* (shared keys and values) are those of notebook [[one_token_at_a_time]].
+# Which three pieces of the whole layer have you not built yet? The cache, the window and *repeat* (shared keys and values) are those of notebook [[one_token_at_a_time]].
 
 
 # %% jupyter={"source_hidden": true}
@@ -458,7 +457,7 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title)
 # %% [markdown]
 # QK-norm, softcap and sink, for two reasons:
 #
-# - No score should run away in training. So Qwen3's [QK-norm](../REFERENCES.md#dehghani-2023) takes the length out of queries and keys, and
+# - No score should run away in training. Qwen3's [QK-norm](../REFERENCES.md#dehghani-2023) takes the length out of queries and keys;
 #   Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores below a cap.
 # - Softmax gives all its weight away, even where no key fits. GPT-OSS's [sink](../REFERENCES.md#gpt-oss), one more score without
 #   a key or value, lets weight go to nobody, even at a first token.
@@ -536,13 +535,15 @@ _, (bent, bars) = plot.subplots(1, 2, figsize=(6, 2.6))
 some = np.linspace(0, 15, 61)
 _ = bent.plot(some, some, color=LINE), bent.plot(some, capped(some, 5), color=INK)
 _ = bent.set(title="A softcap of 5", xlabel="score", ylabel="capped", ylim=(0, 15))
+_ = bent.text(8, 10.5, "no cap", color="gray", ha="right")
 w = softmax_with_sink(np.zeros((1, 1, 3)), np.array([1.0]))[0, 0]  # (n_k,)
 _ = bars.bar(["key 0", "key 1", "key 2"], w, color=KEY)
 _ = bars.bar("nobody", 1 - w.sum(), color=LINE)
 _ = bars.set(title="Keys of score 0, a sink of 1", ylabel="weight", ylim=(0, 1))
+print(f"nobody: e^1 / (e^1 + 3 e^0) = {np.e / (np.e + 3):.2f}")
 
 # %% [markdown]
-# Cap and sink enter in `attend`. Your functions, or ours where you kept none:
+# Cap and sink enter in `attend`. First your functions, or ours:
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 names = ("rope", "split_heads", "merge_heads", "attention")
@@ -602,12 +603,12 @@ class Layer(Cached):
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rotary_attention]] · A head that continues
 #
-# **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
+# **Goal.** Write the heart of Qwen3's head, for new tokens. *12 minutes, hard.*
 #
 # `my_rotary_attention(query, key, value, q_gain, k_gain)`: `query` $(..., n_q, d_k)$ holds the **last** $n_q$ of $n_k$ tokens,
 # `key` and `value` all of them, $(..., n_k, d_k)$ and $(..., n_k, d_v)$. RMS norm with gain, RoPE with halves as pairs and base
-# 10,000, causal attention. Returns $(..., n_q, d_v)$. You may use `rms_norm`, `rotated`, `al.scaled_dot_product_attention` and
-# `al.causal_mask`, whose `align` says which corner it starts from.
+# 10,000, causal attention. Returns $(..., n_q, d_v)$. Take `rms_norm`, `rotated`, `al.scaled_dot_product_attention` and
+# `al.causal_mask` with `align`.
 
 
 # %%
@@ -651,7 +652,7 @@ guess_latest = None  # "a", "b" or "c"
 predict.latest(guess_latest)
 
 # %% [markdown]
-# **Try.** Bring each model to 0.00, with as few switches as you can.
+# **Try.** Bring each model to 0.00, with as few switches as you can. Read the numbers: the colours end at 1.
 
 # %% jupyter={"source_hidden": true}
 PIECES = {
@@ -678,7 +679,7 @@ for name in PIECES:
 view
 
 # %% [markdown] tags=["predict"]
-# **Predict.** One line a model: where do its zeros stand?
+# **Predict.** Give Llama a piece that it lacks. Which moves its outputs most: norm, cap or sink?
 
 # %%
 SWITCHES = dict(zip(stored["outputs"], ({}, *PIECES.values())))  # Llama: none
@@ -689,10 +690,18 @@ for name, own in zip(names, SWITCHES.values()):
 plot.table(["on", *SWITCHES], rows)
 
 # %% [markdown]
-# **0.00 once in every row.** Your layer and four small functions compute what four real attention modules do: with random weights, no biases, no window, and a cap of 5 where Gemma 2 has 50 (transformers 5.23).
+# The sink, 2.66: it takes weight even at the first token.
+#
+# **Your layer and four small functions compute what four real modules do**: with random weights, no biases, no window, and a cap of 5 for Gemma 2's 50 (transformers 5.23).
+#
+# <details><summary><b>How sure is this?</b></summary>
+#
+# All have base 10,000 and scores divided by $\sqrt{d_k}$. The real Gemma 2 and GPT-OSS have a window in every other layer, GPT-OSS also biases and YaRN (section 5).
+#
+# </details>
 
 # %% [markdown] tags=["predict"]
-# Tokens may come in parts, each rotated from `start` on, the number of cached tokens.
+# Tokens may come in parts (here the window is 6). A part's first token has position `start`: so many are cached.
 #
 # **Predict.** What if `start` stays 0?
 #
@@ -726,18 +735,10 @@ plot.table(["Qwen3, parts", "off", "off if start stays 0"], rows)
 predict.start(guess_start)
 
 # %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# All have base 10,000 and scores divided by $\sqrt{d_k}$. By their
-# configurations in transformers, Gemma 2 and GPT-OSS have a window in every other layer, GPT-OSS also biases and YaRN (section 5). The table of parts has a window of 6.
-#
-# </details>
-
-# %% [markdown]
 # ## Break it · What the mistakes cost
 #
 # Six mistakes, and none raises an error: *groups tiled* ([1, 2, 1, 2] in place of [1, 1, 2, 2]), *values rotated, too*, *only queries rotated*, *keys as
-# neighbours*, *both as neighbours*, *base 500,000*. Which row is which? A number is the error over the output's size.
+# neighbours*, *both as neighbours*, *base 500,000*. Which row is which? Start with the first token's column. A number is the error divided by the size of the right output. The last row compares with another text: pure chance.
 
 
 # %% jupyter={"source_hidden": true}
@@ -851,8 +852,8 @@ predict.wrong_rows(guess_rows)
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
-# Can a model read farther than it was trained? SmolLM2, of notebook [[it_speaks]], knows 8,192 positions. It reads 40
-# tokens twice, with a *gap* in their positions: 0 to 39, then, with 8,000, 8,040 to 8,079. If its loss on the copy stays low, it has found the first 40.
+# Can a model read farther than it was trained? SmolLM2, a small language model (notebook [[it_speaks]] opens it), was trained on 8,192 positions. It reads 40
+# tokens twice, with a *gap* in the positions: 0 to 39, then, with 8,000, 8,040 to 8,079. If its loss on the copy stays low, it has found the first 40.
 #
 # **Predict.** At which gap is the copy lost?
 #
@@ -883,10 +884,13 @@ print("{:.2%} are 6,000 or more apart, {:.2%} 8,000 or more".format(*apart))
 # %%
 predict.lost(guess_lost)
 
+# %% [markdown]
+# **At 8,000 no angle is new. So what was lost?** Is it too many tokens back, or are some angles badly learned? To find out, slow pairs down: then a far key stands at the angle of a nearer one.
+
 # %% [markdown] tags=["predict"]
-# Three ways **slow pairs down**, so that a far key stands at the angle of a nearer one:
+# Three ways:
 #
-# - *every pair slowed* (**position interpolation**): all are 4 times slower
+# - *every pair slowed* (**position interpolation**, without training after it): all are 4 times slower
 # - *another base* (**NTK-aware scaling**): the slowest is 4 times slower, the fastest as before
 # - *by parts* (the frequencies of **YaRN**, [Peng et al. 2023](../REFERENCES.md#peng-2023)): only pairs of few turns in training are slower
 #
@@ -914,18 +918,31 @@ _ = ax.set_title("Loss on the copy")
 predict.far_copy(guess_far_copy)
 
 # %% [markdown]
+# **How far does each way reach?** *By parts* with half the speed, a quarter, an eighth:
+
+# %% jupyter={"source_hidden": true}
+rows = [
+    [way, *(f"{np.mean(loss):.2f} at {int(gap):,}" for gap, loss in of.items())]
+    for way, of in smollm.recorded("reach").items()
+]
+heads = (f"{gap:,} × the factor" for gap in (6000, 7000, 8000))
+plot.table(["loss at", *heads], rows)
+
+# %% [markdown]
+# Half the speed reaches twice as far, a quarter nearly four times, with the fast pairs (32 turns or more in training) as they were. So **the angle of the slow pairs counts**, not the distance in tokens. The cross-check: with a gap of 8,000 for fast pairs and 6,000 for slow ones the loss is 2.03; the other way round, 8.77. Why the model cannot read these angles, we do not know: perhaps training showed them too seldom.
+#
+# At 12,000 *another base* is better, 1.94 to 2.21. At 24,000 it meets new angles and fails, 8.67 to 2.66. So you write *by parts*.
+#
 # <details><summary><b>How sure is this?</b></summary>
 #
-# A loss is a mean over four texts: two of random tokens, which only the first 40 can tell, one prose, one code. Of six other texts three are found at 6,000 and none at 8,000, as trained. Another text is predicted no worse at 12,000. Why the copy is lost before any angle is new, we only suspect: training seldom shows such distances.
-# That the loss is lower at 2,000 than without a gap holds for three of the six others.
+# A loss is a mean over four texts: two of random tokens, prose, code. Of six others three are found at 6,000 and none at 8,000, as trained. *By parts* finds three at 24,000 and none at 28,000, *another base* none at 24,000. In the cross-check all six follow the slow pairs. Another text is predicted no worse at 12,000.
 #
-# Of *every pair slowed* the fastest pair alone raises the loss without a gap from 1.7 to 6.3, the next
-# alone to 2.4. Of YaRN we leave out the factor that it gives all scores.
+# Of *every pair slowed* the fastest pair alone raises the loss without a gap from 1.7 to 6.3. Of YaRN we leave out the factor that it gives all scores.
 #
 # </details>
 
 # %% [markdown]
-# Eight of 270 heads copy: they look at what followed the same token before. Here is one, layer 19, head 7: the weights of the second *red* in a sentence read twice.
+# Eight of 270 heads copy: they look at what followed the same token before. Of one, layer 19, head 7, here are the weights of the second *red* in a sentence read twice.
 # **Try.** Move the gap: who gets the weight that *house*, the word to copy, loses? (*2nd copy*: all its words.)
 
 # %% jupyter={"source_hidden": true}
@@ -947,8 +964,8 @@ live.weights_view(row_at, start=0, **stops, **labels, label="gap in the position
 # <details><summary>Answer</summary>
 #
 # As trained, at 6,000, *house* keeps 0.02. The second copy gets 0.51, and *The*, the first token, 0.47: a sink
-# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)) that the model has made itself, where GPT-OSS has its extra score. By parts, *house* keeps 0.81.
-# The model still writes *house*, with 0.93: two heads of layer 24 find it (appendix).
+# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)) that the model has made itself. By parts, *house* keeps 0.81.
+# The model still writes *house*, with 0.93: two heads of layer 24 find it (appendix). So this head loses the copy sooner than the model. At 8,000 those two have lost it, too.
 #
 # </details>
 
@@ -957,9 +974,9 @@ live.weights_view(row_at, start=0, **stops, **labels, label="gap in the position
 #
 # **Goal.** Write the frequencies *by parts*, as the YaRN paper has them. *6 minutes, medium.*
 #
-# `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. Count the turns of each pair in `trained`
-# positions. With 32 or more, it has often met every angle: it keeps its frequency. With one or fewer it would meet new ones: its frequency is divided by `factor`. Between, mix both;
-# the share of its own frequency rises evenly with the turns, from 0 at one to 1 at 32.
+# `my_slowed(omega, factor, trained)` returns frequencies for texts `factor` times as long as the `trained` positions. Count the turns of each pair in those
+# positions. A pair of 32 or more keeps its frequency. With one or fewer it would meet new angles: its frequency is divided by `factor`. Between, mix both:
+# the share of its own frequency rises evenly with the turns. It is 0 at one turn, and 1 at 32.
 
 
 # %%
@@ -984,7 +1001,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# And the real model, rotated by `my_slowed`? On the prose, at 12,000:
+# And the real model, rotated by `my_slowed`, on the prose at 12,000?
 
 
 # %% jupyter={"source_hidden": true}
@@ -1010,7 +1027,7 @@ print(f"loss: {lost:.1f} as trained, {loss:.1f} {told}, {near:.1f} without a gap
 # %% [markdown]
 # ## 6 · Layers that differ
 #
-# Must each layer rotate, see the whole text, keep keys of its own? Not in these models ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
+# Must each layer rotate, see all, keep keys of its own? Not in these models ([defaults](../REFERENCES.md#heads-of-models) of transformers 5.23):
 
 # %% jupyter={"source_hidden": true}
 SO = [
@@ -1028,10 +1045,10 @@ for row, (name, told, has) in enumerate(stored["since"]):
     _ = ax.text(-0.5, 0.28 - row, f"{name}: {told}, {sum(has)} of {len(has)} layers")
     _ = ax.text(-0.5, -0.34 - row, SO[row], color="gray")
 _ = ax.set(xlim=(-1, 48), ylim=(-3.7, 0.7)), ax.axis("off")
-_ = ax.set_title("Layers from first to last.\nFilled: has what the line names")
+_ = ax.set_title("Layers from first to last.\nA filled square has what its line names")
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of its 26 layers, in the others a window of 512. How large is its
+# **Predict.** Of 32,768 tokens Gemma 3 1B keeps all in 4 of 26 layers, in the others 512. How large is its
 # cache, compared with 26 full layers?
 #
 # - **a** about five sixths
@@ -1057,8 +1074,7 @@ _ = ax.set(title="Cache of each layer (MB)", xlabel="layer")
 predict.whole_text(guess_cache)
 
 # %% [markdown]
-# A state (**linear attention**) you write in notebook [[fixed_state]], smaller keys (**multi-head latent
-# attention**) in [[less_to_keep]].
+# A state (**linear attention**) you write in notebook [[fixed_state]], smaller keys in [[less_to_keep]].
 
 # %% [markdown]
 # ## Try it
@@ -1102,34 +1118,16 @@ for start in (0, 100, 1000):
     print(f"angles in bfloat16, from position {start:4}: scores off by {lost:.0%}")
 
 # %% [markdown]
-# Section 5: all losses, how far each way reaches, and who finds *house*. *By parts*, half the speed reaches twice as far, a quarter nearly four times, on these four texts. Of the six others *by parts* finds three at 24,000 and none at 28,000, *another base* none at 24,000.
+# Section 1: the direction of the rotation is a convention (as [nanochat](https://github.com/karpathy/nanochat/pull/489) was asked), if each pair's
+# second feature changes sign in $W_Q$ and $W_K$.
 
 # %%
-rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
-plot.table(["gap", *ways], rows, tint=list(ways))
-
-# %%
-other = found["another text"]
-print("another text behind the gap:", end=" ")
-print(*(f"{other[gap]:.2f} at {int(gap):,}" for gap in ("0", "12000")), sep=", ")
-
-# %%
-rows = [
-    [way, *(f"{np.mean(loss):.1f} at {int(gap):,}" for gap, loss in of.items())]
-    for way, of in smollm.recorded("reach").items()
-]
-heads = (f"{gap:,} × the factor" for gap in (6000, 7000, 8000))
-plot.table(["loss at", *heads], rows)
-
-# %%
-rows = [
-    [f"{int(gap):,}", *(f"{of[name]:.2f}" for name in ("told", "19.7", "24.3", "24.8"))]
-    for gap, of in found["house"].items()
-]
-heads = ("layer 19, head 7", "layer 24, head 3", "layer 24, head 8")
-plot.table(
-    ["gap", "probability of house", *(f"weight, {head}" for head in heads)], rows
-)
+signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
+other_way = {"as it is": 1, "second features with the other sign": signs}
+for name, sign in other_way.items():
+    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
+    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
+    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
 
 # %% [markdown]
 # Section 2: the head that learns. Its `rotate` is `al.rope` for torch.
@@ -1148,13 +1146,23 @@ if torch is not None:
     print(f"in a window of 32: {share:.2f}")
 
 # %% [markdown]
-# Section 1: the direction of the rotation is a convention ([asked](https://github.com/karpathy/nanochat/pull/489)), if each pair's
-# second feature changes its sign in $W_Q$ and $W_K$.
+# Section 5: all losses, and who finds *house*.
 
 # %%
-signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
-other_way = {"as it is": 1, "second features with the other sign": signs}
-for name, sign in other_way.items():
-    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
-    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
-    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
+rows = [[f"{gap:,}", *(way[gap] for way in ways.values())] for gap in gaps]
+plot.table(["gap", *ways], rows, tint=list(ways))
+
+# %%
+other = found["another text"]
+print("another text behind the gap:", end=" ")
+print(*(f"{other[gap]:.2f} at {int(gap):,}" for gap in ("0", "12000")), sep=", ")
+
+# %%
+rows = [
+    [f"{int(gap):,}", *(f"{of[name]:.2f}" for name in ("told", "19.7", "24.3", "24.8"))]
+    for gap, of in found["house"].items()
+]
+heads = ("layer 19, head 7", "layer 24, head 3", "layer 24, head 8")
+plot.table(
+    ["gap", "probability of house", *(f"weight, {head}" for head in heads)], rows
+)
