@@ -2,7 +2,7 @@
 # # [[todays_head]] · Today's head
 #
 # **Question.** How close is the head that you have built to those of Llama, Qwen3, Gemma 2 and GPT-OSS?
-# *45 minutes, and 42 for exercises.*
+# *50 minutes, and 42 for exercises.*
 
 # %% jupyter={"source_hidden": true}
 import inspect
@@ -33,7 +33,7 @@ _ = (
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Which of their attention modules, in the `transformers` library, does your attention of notebook [[one_token_at_a_time]] match, causal, with shared keys?
-# Weights and twelve tokens are drawn at random, the same for all. *Off* is the largest difference in an output.
+# Weights and twelve tokens are random, the same for all. *Off* is the largest difference in an output.
 #
 # - **a** all four
 # - **b** Llama's alone
@@ -92,7 +92,7 @@ predict.match(guess_match)
 # - **b** the first keys 0 to 5, the second all seven
 # - **c** both all seven
 #
-# **2.** *(notebook [[program_a_head]])* Somebody makes all queries of a head 10 times as long. What changes?
+# **2.** *(notebook [[program_a_head]])* All queries of a head become 10 times as long. What changes?
 #
 # - **a** which key gets the most weight
 # - **b** how much of the weight that key gets
@@ -225,11 +225,11 @@ for name, scores in {
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[rope]] · RoPE
 #
-# **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
+# **Goal.** Write RoPE, in both ways to pair. *12 minutes, medium.*
 #
-# `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
+# `my_rope`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
 # rotated by $+p\, \omega_c$, as in `rotate`. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
-# $2c + 1$; each feature goes back to its old index. `positions` $(n,)$ holds the position of every token, and may have gaps.
+# $2c + 1$; each feature goes back to its old index. `positions` $(n,)$ may have gaps.
 
 
 # %%
@@ -275,18 +275,12 @@ compare(lambda x: old_layer(x, rotated))
 
 # %% [markdown]
 # One line, and Llama is done. The other three lack one more each. GPT-OSS keeps its 2.66 of the first token, which RoPE does not rotate.
-#
-# <details><summary><b>A trap: angles in few bits</b></summary>
-#
-# A number in bfloat16 has 8 significant bits: from position 1000 on, scores
-# are off by up to 70% of the largest (appendix). Angles want 32 bits.
-#
-# </details>
+# (Angles want 32 bits: appendix.)
 
 # %% [markdown]
 # ## 2 · One position back, at any length
 #
-# How does a head look exactly one position back? Here is a query of ones, and a key of ones farther and farther back. *Another key* is rotated by 20 positions more.
+# How does a head look exactly one position back? Here is a query of ones, and a key of ones ever farther back. *Another key* is rotated by 20 positions more.
 
 # %% jupyter={"source_hidden": true}
 (_, ax), ones = plot.subplots(figsize=(4.6, 2.8)), np.ones((65, 128))  # (n, d_k)
@@ -339,8 +333,8 @@ verdict
 #
 # ```python
 # def my_look_back(d_k, near, far):
-#     key = np.full(d_k, 8.0)  # large enough for a sharp choice
-#     # A score is linear in the query, so two queries in one add up their scores.
+#     key = np.full(d_k, 8.0)  # large: sharp
+#     # two queries in one: their scores add up
 #     query = rotated(key[None], start=-near)[0] + rotated(key[None], start=-far)[0]
 #     return query, key
 # ```
@@ -388,14 +382,13 @@ if torch is not None:
 predict.beyond(guess_beyond)
 
 # %% [markdown]
-# Of its weight at 512, 0.81 has gone farther back than 31, where training never led. With these keys
-# blocked, it is right again (appendix).
+# Of its weight at 512, 0.81 has gone farther back than 31, where training never led (appendix).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Five trainings have 0.79 to 0.99 right at 64 letters, 0.17 to 0.30 at 512, and 1.00 with a window of 32. Vectors for
-# each position, learned or the sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), are at chance at 512
+# each position, learned or sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), are at chance at 512
 # (`python -m bench training`).
 #
 # </details>
@@ -460,7 +453,7 @@ _ = ax.set(xlim=(0, 8), ylim=(-0.1, 6.6), title=title)
 # - No score should run away in training. Qwen3's [QK-norm](../REFERENCES.md#dehghani-2023) takes the length out of queries and keys;
 #   Gemma 2's [softcap](../REFERENCES.md#gemma-2) bends large scores below a cap.
 # - Softmax gives all its weight away, even where no key fits. GPT-OSS's [sink](../REFERENCES.md#gpt-oss), one more score without
-#   a key or value, lets weight go to nobody, even at a first token.
+#   key or value, lets weight go to nobody, even at a first token.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Of 12 random keys one grows ten times as long. Which share of the weight does it take?
@@ -493,7 +486,7 @@ print(f"ten times, both normed {share_of_one(10, rms_norm):.2f}")
 predict.long_key(guess_long_key)
 
 # %% [markdown]
-# After `rms_norm` every query and key has length $\sqrt{d_k}$, so $q \cdot k$ is at most $d_k$, and no scaled score exceeds $\sqrt{d_k}$. A learned **gain**
+# After `rms_norm` every query and key has length $\sqrt{d_k}$, so no scaled score exceeds $\sqrt{d_k}$. A learned **gain**
 # for each feature moves that limit, so that a head can still be sharp.
 
 # %% [markdown] tags=["predict"]
@@ -626,7 +619,7 @@ verdict
 # ```python
 # def my_rotary_attention(query, key, value, q_gain, k_gain):
 #     n_q, n_k = query.shape[-2], key.shape[-2]
-#     q = rotated(rms_norm(query, q_gain), start=n_k - n_q)  # the queries are the last tokens
+#     q = rotated(rms_norm(query, q_gain), start=n_k - n_q)
 #     k = rotated(rms_norm(key, k_gain))
 #     mask = al.causal_mask(n_q, n_k, align="lower_right")
 #     return al.scaled_dot_product_attention(q, k, value, mask)
@@ -637,7 +630,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## 4 · Is that the real thing?
 #
-# Your layer has four switches now: RoPE, norm, cap, sink. With none on, it fits no model.
+# Your layer has four switches now: RoPE, norm, cap, sink.
 #
 # **Predict.** Which does GPT-OSS need, the latest of the four?
 #
@@ -701,7 +694,7 @@ plot.table(["on", *SWITCHES], rows)
 # </details>
 
 # %% [markdown] tags=["predict"]
-# Tokens may come in parts (here the window is 6). A part's first token has position `start`: so many are cached.
+# Tokens may come in parts (here the window is 6). A part's first token has position `start`, the number of cached ones.
 #
 # **Predict.** What if `start` stays 0?
 #
@@ -852,7 +845,7 @@ predict.wrong_rows(guess_rows)
 # %% [markdown] tags=["predict"]
 # ## 5 · Farther than it was trained
 #
-# Can a model read farther than it was trained? SmolLM2, a small language model (notebook [[it_speaks]] opens it), was trained on 8,192 positions. It reads 40
+# SmolLM2, a small language model (notebook [[it_speaks]] opens it), was trained on 8,192 positions. It reads 40
 # tokens twice, with a *gap* in the positions: 0 to 39, then, with 8,000, 8,040 to 8,079. If its loss on the copy stays low, it has found the first 40.
 #
 # **Predict.** At which gap is the copy lost?
@@ -929,15 +922,15 @@ heads = (f"{gap:,} × the factor" for gap in (6000, 7000, 8000))
 plot.table(["loss at", *heads], rows)
 
 # %% [markdown]
-# Half the speed reaches twice as far, a quarter nearly four times, with the fast pairs (32 turns or more in training) as they were. So **the angle of the slow pairs counts**, not the distance in tokens. The cross-check: with a gap of 8,000 for fast pairs and 6,000 for slow ones the loss is 2.03; the other way round, 8.77. Why the model cannot read these angles, we do not know: perhaps training showed them too seldom.
+# Half the speed reaches twice as far, a quarter nearly four times, with the fast pairs (32 turns or more in training) as they were. So **the angle of the slow pairs counts**, not the distance in tokens. With a gap of 8,000 for fast pairs and 6,000 for slow ones the loss is 2.03; the other way round, 8.77. Why the model cannot read these angles, we do not know: perhaps training showed them too seldom.
 #
-# At 12,000 *another base* is better, 1.94 to 2.21. At 24,000 it meets new angles and fails, 8.67 to 2.66. So you write *by parts*.
+# At 12,000 *another base* is better, 1.94 to 2.21. At 24,000 it meets new angles and fails: 8.67 to 2.66. So you write *by parts*.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# A loss is a mean over four texts: two of random tokens, prose, code. Of six others three are found at 6,000 and none at 8,000, as trained. *By parts* finds three at 24,000 and none at 28,000, *another base* none at 24,000. In the cross-check all six follow the slow pairs. Another text is predicted no worse at 12,000.
+# A loss is a mean over four texts: two of random tokens, prose, code. Of six others three are found at 6,000 and none at 8,000, as trained. *By parts* finds three at 24,000 and none at 28,000, *another base* none at 24,000. With two gaps all six follow the slow pairs. Another text is predicted no worse at 12,000.
 #
-# Of *every pair slowed* the fastest pair alone raises the loss without a gap from 1.7 to 6.3. Of YaRN we leave out the factor that it gives all scores.
+# The fastest pair alone, slowed, raises the loss without a gap from 1.7 to 6.3. Of YaRN we leave out the factor for all scores.
 #
 # </details>
 
@@ -965,7 +958,7 @@ live.weights_view(row_at, start=0, **stops, **labels, label="gap in the position
 #
 # As trained, at 6,000, *house* keeps 0.02. The second copy gets 0.51, and *The*, the first token, 0.47: a sink
 # ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)) that the model has made itself. By parts, *house* keeps 0.81.
-# The model still writes *house*, with 0.93: two heads of layer 24 find it (appendix). So this head loses the copy sooner than the model. At 8,000 those two have lost it, too.
+# The model still writes *house*, with 0.93: two heads of layer 24 find it (appendix). This head only loses the copy first: at 8,000 those two have lost it, too.
 #
 # </details>
 
@@ -1079,7 +1072,7 @@ predict.whole_text(guess_cache)
 # %% [markdown]
 # ## Try it
 #
-# **Try.** Your own model, by its `config.json`. How long a text fills a gigabyte (section 6)? Which pairs meet new angles in a text twice as long as `max_position_embeddings`?
+# **Try.** Your own model, by its `config.json`: how long a text fills a gigabyte (section 6)? Which pairs meet new angles in a text twice as long as `max_position_embeddings`?
 
 # %%
 base, d_k, trained = 100_000, 64, 8192  # SmolLM2's rope_theta and head_dim; then yours
@@ -1096,7 +1089,7 @@ print(f"the slowest has made {turns[-1]:.3f} of a turn.")
 # %% [markdown]
 # ## Appendix: checks
 #
-# Section 1: angles in bfloat16.
+# Section 1: angles in bfloat16, of 8 significant bits.
 
 
 # %% jupyter={"source_hidden": true}
