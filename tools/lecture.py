@@ -46,6 +46,7 @@ BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 ASKED = re.compile(r"(\w+) = None  # (?:a list of )?(two|three|four) numbers.*")  # what by hand is filled in
+LONG = re.compile("^(?=.{72})(.{20,60}) (- )", re.MULTILINE)  # a line of code with a place to break it
 SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
 REST = '<p class="do">Before they go, hands: whose checks all have a tick? Then sit down beside one who lacks some.</p>'
@@ -444,7 +445,7 @@ def shown_code(code):
 def solved(asked, code, right):
     """Return what an exercise asks to fill, and in its place, on a click, what its solution has there."""
     name = ASKED.fullmatch(code.strip())
-    filled = boxes(name[1], right) if name else shown_code(right.partition("\n\nmy_")[0])
+    filled = boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
     hidden = f'<div class="asked fragment fade-out" data-fragment-index="0">{asked}</div>' * bool(asked)
     return f'<div class="solved">{hidden}<div class="right fragment" data-fragment-index="0">{filled}</div></div>'
 
