@@ -243,7 +243,7 @@ def test_what_notebooks_11_and_16_say_of_passes_and_drafts():
     for name in ("a story", "another story"):
         assert sum(kept for _, kept in guesses[name]["passes"]) <= 1
     passes, prints = printed("less_to_keep"), printed("one_token_at_a_time")  # from this one reading
-    assert f" 64 {price[-1]:.2f} " in passes and f" {price_of['a copy']:.2f} yes" in prints
+    assert f" 64 {price[-1]:.2f} " in passes and f" {price_of['French']:.2f}" in prints
     kept = 4096 * 23_040
     for n in (1, 64):
         read = 2 * timed["numbers"] / n + kept

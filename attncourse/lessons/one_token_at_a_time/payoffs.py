@@ -85,6 +85,6 @@ PAYOFFS = {
     "draft_chances": Payoff(
         "What is written has the model's probabilities, whatever was drafted.",
         shares,
-        "Next: what tells the verb its number?",
+        "Next: a decoder with a bug.",
     ),
 }
