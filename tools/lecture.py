@@ -430,10 +430,11 @@ class Chapter:
         goal, task = told.get("goal", goal), told.get("task", task)
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         shown = markdown(told.get("shows", ""))
-        picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        shown = picture or shown
-        asks = "" if picture else to_fill(told.get("code", code).strip())
-        return Slide(head, words, shown + solved(asks, code, right), notes, kind="exercise")
+        if "of" in told:  # a picture needs all the room beside its task
+            picture = self.picture(plans.slide_cells(self.sections[told["of"]])[0])
+            return Slide(head, f"{words}\n\n{with_solution('', code, right)}", picture, notes, kind="exercise")
+        asked = to_fill(told.get("code", code).strip())
+        return Slide(head, words, shown + with_solution(asked, code, right), notes, kind="exercise")
 
 
 def shown_code(code):
@@ -442,22 +443,24 @@ def shown_code(code):
     return highlight_code(code, hangs=False)
 
 
-def solved(asked, code, right):
+def with_solution(asked, code, right):
     """Return what an exercise asks to fill, and in its place, on a click, what its solution has there."""
     name = ASKED.fullmatch(code.strip())
-    filled = boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
+    filled = (
+        filled_boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
+    )
     hidden = f'<div class="asked fragment fade-out" data-fragment-index="0">{asked}</div>' * bool(asked)
     return f'<div class="solved">{hidden}<div class="right fragment" data-fragment-index="0">{filled}</div></div>'
 
 
-def boxes(name, right):
+def filled_boxes(name, right):
     """Return the boxes of `to_fill` with the numbers that a solution by hand computes."""
     q, k, v = SHE.project()
     known = {"x": SHE.x, "W_K": SHE.W_K, "Q": q, "K": k, "V": v, "scores": q @ k.T, "math": math}
     known |= {"dot": np.dot, "vector_times_matrix": np.matmul, "weighted_sum": np.matmul, "softmax": softmax}
     exec(right, known)  # our own notebook's solution
     numbers = "".join(f"<b>{round(float(n), 3):g}</b>" for n in known[name])
-    return f'<p class="sum to-fill"><code>{name}</code> = {numbers}</p>'
+    return f'<p class="sum to-fill"><code>{name}</code> = <span>{numbers}</span></p>'
 
 
 def to_fill(code):
