@@ -406,6 +406,14 @@ def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
         assert [not torch.allclose(first, out) for out in changed] == moves
 
 
+def test_a_click_shows_what_is_right_in_an_exercise(planned):
+    asked = [slide for slide in planned[1] if slide.kind == "exercise"]
+    assert all(one.html.count('class="right fragment') == 1 and "the right lines" in one.html for one in asked)
+    weights = "e = [math.exp(s) for s in scores[3]]\nmy_weights = [value / sum(e) for value in e]"
+    filled = lecture.filled_boxes("my_weights", weights)
+    assert NUMBER.findall(words(filled)) == ["0.839", "0.006", "0.114", "0.042"]
+
+
 def test_the_second_probe_strikes_for_one_of_eight_cases():
     """A layer that ignores its mask gives the same output with a causal mask and without."""
     (entry,) = lecture.TOLD["slides"]["bug_clinic · Three patients without a name"]
