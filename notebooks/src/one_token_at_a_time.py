@@ -109,12 +109,12 @@ view
 #
 # The subject, and no other noun, may have one of three things after it: *near* or *behind* and a noun; *that*, a noun and its
 # verb (*that the dog sees*); *that*, a verb and its object (*that see the dog*), where the verb agrees with the subject.
-# The verb after *that* is always one with an object.
+# After *that* the verb has an object.
 #
 # </details>
 
 # %% [markdown] tags=["predict"]
-# L2H3 finds it. A step earlier it looks at *kings*, too, so how does *farmer* get its verb? (*Appendix*.) Nobody told the model these rules.
+# L2H3 finds it. A step earlier it looks at *kings*, too: how does *farmer* get its verb? (*Appendix*.) Nobody told the model these rules.
 # It is a **decoder**: two layers of attnlib's `MultiHeadAttention` behind a causal mask.
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
@@ -142,7 +142,7 @@ print(f"of these not in what it has read: {new_share:.2f}")
 predict.broken_rules(guess_broken)
 
 # %% [markdown]
-# The loop, up to a full stop:
+# The loop:
 
 
 # %%
@@ -224,7 +224,7 @@ with_cache, anew = (to(model, np.random.default_rng(1)) for to in (write_on, wri
 print(" ".join(with_cache), "the same:", with_cache == anew)
 
 # %% [markdown]
-# That saves multiplications, here with $d_{model}=256$; *keys* are computed without a cache:
+# That saves multiplications, here with $d_{model}=256$. *keys* counts keys without a cache:
 
 
 # %% jupyter={"source_hidden": true}
@@ -833,17 +833,17 @@ for ax, start in zip(axes, ("the king", "the old")):
 
 
 # %% jupyter={"source_hidden": true}
-def draw_copies(ax, pieces, at, passes):
-    y, style = 0, {"family": "monospace", "fontsize": 10, "va": "center"}
+def draw_copies(ax, parts, at, passes):
+    y, how = 0, {"family": "monospace", "fontsize": 10, "va": "center"}
     for drafted, kept in passes:
         x, frame = 9, {"fc": "none", "ec": "black", "pad": 2}
-        for i, word in enumerate(smollm.looked_up(pieces[:at])):
-            _ = ax.text(x, y, word, color="black" if i < kept else "gray", **style)
+        for i, word in enumerate(smollm.looked_up(parts[:at])):
+            _ = ax.text(x, y, word, color="black" if i < kept else "gray", **how)
             _ = ax.plot([x, x + len(word)], [y, y], color="gray", lw=2 * (i >= kept))
             x += len(word)
         if drafted:
-            _ = ax.text(8, y, "".join(pieces[at - 2 : at]), color="gray", ha="right", **style)
-            _ = ax.text(38, y, pieces[at + kept], bbox=frame, **style)
+            _ = ax.text(8, y, "".join(parts[at - 2 : at]), c="gray", ha="right", **how)
+            _ = ax.text(34, y, parts[at + kept], bbox=frame, **how)
         y, at = y - (drafted > 0), at + 1 + kept
 
 
@@ -884,7 +884,7 @@ plot.table(["text", "passes", "tokens", "drafted", "kept", "price"], rows)
 predict.loses_most(guess_loses)
 
 # %% [markdown]
-# Guessing pays in JSON, a sane text that repeats its form. The French is cheap because it falls into a loop of four tokens.
+# Guessing pays in JSON, whose form comes back. The French is cheap because it loops over four tokens.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[accept_draft]] · Guess ahead
@@ -894,7 +894,7 @@ predict.loses_most(guess_loses)
 # `my_accept(logits, draft, past)`: `draft` is a list of $m$ tokens. `logits` $(m + 1, \text{words})$ tell what comes after the newest
 # token, and after each of the draft. `past` is a list of `(keys, values)`, a pair for each layer, $(g, n, d)$ of $g$ heads and $n$ tokens; the last
 # $m$ are the draft's. Return `(new, past)`: the longest beginning of the draft that agrees with the model's most
-# likely tokens, and the model's own token after it; and the cache without the rows of drafted tokens that are not kept.
+# likely tokens, and the model's own token after it; and the cache without the rows of rejected tokens.
 
 
 # %%
@@ -911,7 +911,7 @@ verdict
 #
 # ```python
 # def my_accept(logits, draft, past):
-#     chosen = logits.argmax(axis=-1)  # (m + 1,)
+#     chosen = logits.argmax(axis=-1)
 #     agreed = 0
 #     while agreed < len(draft) and draft[agreed] == chosen[agreed]:
 #         agreed += 1
@@ -1046,7 +1046,7 @@ verdict
 # def probe_5(module):  # patient 5: positions one too far
 #     x = torch.randn(2, 2, 24)
 #     before = apart(module, x, size=1).max()
-#     module.places.data[2] = module.places.data[1]  # then it comes out right
+#     module.places.data[2] = module.places.data[1]
 #     return float(before > 1e-5 > apart(module, x, size=1).max())
 #
 #
@@ -1105,7 +1105,7 @@ predict.knows_the_number(guess_knows)
 # In layer 1 *that* has looked at *cats* and kept its number. *dog* votes for its own: with *dog* hidden, too, agreement is 0.99. So
 # the fall to 0.81 is mostly the vote of *dog*.
 #
-# The verb of *farmer* in section 1 needs another head, L2H1: without it each verb at *sees* would be singular, and half should be plural.
+# The verb of *farmer* in section 1 needs another head, L2H1: without it each verb in place of *sees* is singular, and half should be plural.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
