@@ -168,7 +168,7 @@ def test_each_number_that_a_slide_shows_is_printed_in_its_section():
             known |= set((q @ k.T).ravel()) | {7.44} | set(attention_trace(q, k, v, scale=1).weights[1])
         for entry in entries:
             told = " ".join(str(entry.get(part, "")) for part in entry.keys() - {"given", "of"})
-            told = re.sub("<span.*?>", "", told)
+            told = re.sub(r"<span.*?>|notebook \d\d", "", told)
             assert [one for one in NUMBER.findall(told) if not rounds(one, known)] == [], (name, told)
     for name, told in lecture.TOLD["openings"].items():
         cells = lecture.Chapter(GUIDE, find_notebook(name).number).cells
@@ -404,6 +404,14 @@ def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
         calls = (a, b, b, mask), (c, b, b, mask), (a, c, c, mask), (a, b, b, mask.tril())
         first, *changed = (layer(*call)[0] for call in calls)
         assert [not torch.allclose(first, out) for out in changed] == moves
+
+
+def test_a_click_shows_what_is_right_in_an_exercise(planned):
+    asked = [slide for slide in planned[1] if slide.kind == "exercise"]
+    assert all(one.html.count('class="right fragment') == 1 and "the right lines" in one.html for one in asked)
+    weights = "e = [math.exp(s) for s in scores[3]]\nmy_weights = [value / sum(e) for value in e]"
+    filled = lecture.filled_boxes("my_weights", weights)
+    assert NUMBER.findall(words(filled)) == ["0.839", "0.006", "0.114", "0.042"]
 
 
 def test_the_second_probe_strikes_for_one_of_eight_cases():

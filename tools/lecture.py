@@ -7,17 +7,24 @@ speaker (S) come from TEACHING, where *Next slide.* parts those of a heading.
 """
 
 import argparse
+import base64
 import html
+import math
 import re
 import sys
+import zlib
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+import numpy as np
 import tomllib
 from jinja2 import Template
 
+from attnlib import softmax
+from attnlib.examples import SENTENCE as SHE
+from attnlib.live.controls import DIVISOR
 from lite.first_page import first_sentence
 
 from . import plans
@@ -38,6 +45,8 @@ CELL = re.compile("(<td[^>]*>)(.*?)(</td>)", re.DOTALL)
 BAR = re.compile(r'<i class="share">([\d.]+)')
 LATER = 'class="fragment" data-fragment-index="0"'  # what comes with the first click
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
+ASKED = re.compile(r"(\w+) = None  # (?:a list of )?(two|three|four) numbers.*")  # what by hand is filled in
+LONG = re.compile("^(?=.{72})(.{20,60}) (- )", re.MULTILINE)  # a line of code with a place to break it
 SLOW, BRISK = 100, 130  # words a minute
 KEY, VOTE = '<p class="key"></p>', '<p class="vote"></p>'  # where a note has *Click.* or *Vote.*
 REST = '<p class="do">Before they go, hands: whose checks all have a tick? Then sit down beside one who lacks some.</p>'
@@ -97,6 +106,7 @@ def keys(body):
     first = {
         "the table": f"<span {LATER}",
         "what stands below the table": f"<p {LATER}",
+        "the right lines": 'class="right fragment',
         "the picture": 'class="picture fragment',
         "the answer": 'class="fragment answer"',
     }
@@ -257,6 +267,16 @@ def plain(text):
     return re.sub(r"[*`]", "", text)
 
 
+def with_labels(picture):
+    """Return a picture whose slider says of a divisor that it is one: in a lecture $d_k$ counts features alone."""
+
+    def anew(match):
+        told = zlib.decompress(base64.b64decode(match[1])).decode().replace(DIVISOR, "divide by the root of")
+        return f'data-attnlib="{base64.b64encode(zlib.compress(told.encode(), 9)).decode()}"'
+
+    return re.sub('data-attnlib="(.*?)"', anew, picture)
+
+
 def terminal(cell, picture):
     """Refuse a slide that shows what a terminal prints."""
     if 'class="printed' in picture:
@@ -329,7 +349,8 @@ class Chapter:
         code = shown_code(code) if has_tag(cell, "slide-code") else ""
         pictures = [output for output in cell.get("outputs", []) if not shows or "image/png" in output.get("data", {})]
         words = markdown(shows) if shows else ""
-        return terminal(cell, code + words + "".join(output_html(output, "") for output in pictures * drawn))
+        shown = with_labels("".join(output_html(output, "") for output in pictures * drawn))
+        return terminal(cell, code + words + shown)
 
     def opening(self, before, answers):
         """Return the slide that leads from the notebook before to this one: its question, then its picture.
@@ -402,15 +423,18 @@ class Chapter:
         ).groups()
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES[key(check)].values())
         (right,) = re.findall(r"```python\n(.*?)\n```", self.sections[heading][3].source, re.DOTALL)
-        notes += f"<p><strong>Right.</strong> At half time, hands: who has the tick?</p><pre>{html.escape(right)}</pre>"
+        notes += f"<p><strong>Right.</strong> At half time, hands: who has the tick?</p>{KEY}"
         wrong = markdown(f"**Wrong, and what to reply:**\n\n{replies}")
         notes += f'<div class="replies">{wrong}</div>'
         told = TOLD["exercises"].get(f"{self.notebook.slug} · {heading}", {})
         goal, task = told.get("goal", goal), told.get("task", task)
         words = plans.without_links(f"{goal}\n\n**{heading.partition(' · ')[0]}** · {about}\n\n{task}")
         shown = markdown(told.get("shows", ""))
-        picture = "of" in told and self.picture(plans.slide_cells(self.sections[told["of"]])[0])
-        return Slide(head, words, picture or shown + to_fill(told.get("code", code).strip()), notes, kind="exercise")
+        if "of" in told:  # a picture needs all the room beside its task
+            picture = self.picture(plans.slide_cells(self.sections[told["of"]])[0])
+            return Slide(head, f"{words}\n\n{with_solution('', code, right)}", picture, notes, kind="exercise")
+        asked = to_fill(told.get("code", code).strip())
+        return Slide(head, words, shown + with_solution(asked, code, right), notes, kind="exercise")
 
 
 def shown_code(code):
@@ -419,9 +443,29 @@ def shown_code(code):
     return highlight_code(code, hangs=False)
 
 
+def with_solution(asked, code, right):
+    """Return what an exercise asks to fill, and in its place, on a click, what its solution has there."""
+    name = ASKED.fullmatch(code.strip())
+    filled = (
+        filled_boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
+    )
+    hidden = f'<div class="asked fragment fade-out" data-fragment-index="0">{asked}</div>' * bool(asked)
+    return f'<div class="solved">{hidden}<div class="right fragment" data-fragment-index="0">{filled}</div></div>'
+
+
+def filled_boxes(name, right):
+    """Return the boxes of `to_fill` with the numbers that a solution by hand computes."""
+    q, k, v = SHE.project()
+    known = {"x": SHE.x, "W_K": SHE.W_K, "Q": q, "K": k, "V": v, "scores": q @ k.T, "math": math}
+    known |= {"dot": np.dot, "vector_times_matrix": np.matmul, "weighted_sum": np.matmul, "softmax": softmax}
+    exec(right, known)  # our own notebook's solution
+    numbers = "".join(f"<b>{round(float(n), 3):g}</b>" for n in known[name])
+    return f'<p class="sum to-fill"><code>{name}</code> = <span>{numbers}</span></p>'
+
+
 def to_fill(code):
     """Return what an exercise asks to fill: an empty box for each number, or the code that is there."""
-    asked = re.fullmatch(r"(\w+) = None  # (?:a list of )?(two|three|four) numbers.*", code)
+    asked = ASKED.fullmatch(code)
     if not asked:
         return shown_code(code)
     boxes = "<b></b>" * {"two": 2, "three": 3, "four": 4}[asked[2]]

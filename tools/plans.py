@@ -81,8 +81,9 @@ def plan_of(guide, name):
         Step(begin, int(minutes), number, bold(named) or [named[0].upper() + named[1:]])
         for begin, (minutes, number, named) in zip(begins, found, strict=False)
     ]
-    (homework,) = (row[1:] for row in rows(guide, 4) if row[0] == "homework")
-    home = without_links(homework[list(known).index(name)])
+    at = 1 + list(known).index(name)
+    homework = [row[at] for row in rows(guide, 4) if row[0].startswith("homework") and row[at]]
+    home = "; where no lab follows, also ".join(map(without_links, homework))
     return Plan(known[name], " ".join(text.split("\n\n|")[0].split()), steps, home)
 
 
