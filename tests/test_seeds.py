@@ -316,7 +316,10 @@ def printed(name):
             "it multiplies 9 times as fast",
         ),
         ("one_token_at_a_time", "the draft: 1,600 counts; the model: 19,816 weights"),
-        ("one_token_at_a_time", "a story 63 63 35 0 1.11 counting 49 64 163 15 1.35 French 15 63 48 48 0.45"),
+        (
+            "one_token_at_a_time",
+            "a story 63 63 35 0 1.11 counting 49 64 163 15 1.35 JSON 29 63 56 34 0.64 French 15 63 48 48 0.45",
+        ),
         # today's head
         ("todays_head", "query at position 3, key at 1: 1.0633 query at position 103, key at 101: 1.0633"),
         (

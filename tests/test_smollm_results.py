@@ -235,6 +235,14 @@ def test_what_notebooks_11_and_16_say_of_passes_and_drafts():
         drafted, accepted = np.array(one["passes"]).T
         assert len(drafted) + accepted.sum() in range(63, 63 + 8)
         price_of[name] = np.interp(1 + drafted, timed["tokens"], price).sum() / (1 + accepted).sum()
+    pieces, passes = guesses["JSON"]["pieces"], guesses["JSON"]["passes"]
+    assert "".join(pieces).startswith(smollm.GUESSED["JSON"]) and price_of["JSON"] < 0.65
+    at = len(pieces) - sum(1 + kept for _, kept in passes)
+    for drafted, kept in passes:  # the text that is shown is the one that these passes wrote
+        draft = smollm.looked_up(pieces[:at])
+        assert len(draft) == drafted and draft[:kept] == pieces[at : at + kept]
+        assert draft[kept : kept + 1] != pieces[at + kept : at + kept + 1]
+        at += 1 + kept
     drafted, accepted = np.array(guesses["counting"]["passes"]).T
     assert (drafted > 0).sum() == 30 and accepted.max() == 1
     assert min(price_of, key=price_of.get) == "a copy" and price_of["a copy"] < 0.6
@@ -404,7 +412,7 @@ def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
 @pytest.mark.slow
 @needs_model
 def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
-    names = "counting", "a copy"
+    names = "counting", "a copy", "JSON"
     assert same(
         round_for_json(measures.guesses(speaker, names=names)),
         {name: smollm.recorded("guesses")[name] for name in names},

@@ -286,6 +286,8 @@ def guesses(speaker, names=tuple(texts.GUESSED)):
     for name in names:
         text, passes = speculate(speaker, texts.GUESSED[name])
         guessed[name] = {"same": text == speaker.write(texts.GUESSED[name]), "passes": passes}
+        if name == "JSON":  # the tokens of prompt and text, which lesson one_token_at_a_time shows
+            guessed[name]["pieces"] = speaker.tokenizer.words(speaker.tokens(texts.GUESSED[name] + text))
     return guessed
 
 

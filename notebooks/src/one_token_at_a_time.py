@@ -3,7 +3,7 @@
 #
 # **Question.** A model reads the whole text for each word that it writes. Must it? *35 minutes, and 49 for exercises.*
 #
-# The loop of exercise [[write]] writes *the cats sleep*. Each row is one pass, and computes every vector anew.
+# A loop draws a word, appends it, and reads all again (exercise [[write]]). Here it writes *the cats sleep*, a pass in each row.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -44,8 +44,8 @@ def draw_passes(title, kept):
 draw_passes("Ten queries, ten keys and ten values", kept=False)
 
 # %% [markdown]
-# Six queries, six keys and six values are computed again. What a model keeps saves nearly all of that work, and costs memory. The
-# rest of the page is the price, in bugs and in bytes, and three ways to pay less: forget, share, guess ahead.
+# Six queries, six keys and six values are computed again. What a model keeps saves nearly all of that work. The price is bugs and
+# bytes, and there are three ways to pay less: forget, share, guess ahead.
 
 # %% [markdown]
 # ## Before you start
@@ -76,10 +76,10 @@ predict.before_one_token_at_a_time(None, None, None)  # a letter each: "a", "b" 
 # %% [markdown]
 # ## 1 · It writes
 #
-# First, a small model that reads all for each word. It has learned from 20,000 sentences of 39 words, whose verbs agree with their subject, not with a nearer noun: *the **cats** that the dog sees **sleep***.
+# A small model has learned from 20,000 sentences of 39 words, whose verbs agree with their subject, not with a nearer noun: *the **cats** that the dog sees **sleep***.
 #
-# **Try.** The verb of *kings* is due. Which head looks at *kings*, from the newest word? Where did
-# it look a *step* earlier? *temp.* divides the logits.
+# **Try.** The verb of *kings* is due. Which head looks at *kings*, from the newest word? Where did it
+# look a *step* earlier, when the verb of *farmer* was due? *temp.* divides the logits.
 
 # %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
@@ -109,12 +109,12 @@ view
 #
 # The subject, and no other noun, may have one of three things after it: *near* or *behind* and a noun; *that*, a noun and its
 # verb (*that the dog sees*); *that*, a verb and its object (*that see the dog*), where the verb agrees with the subject.
-# The verb after *that* is always one with an object.
+# After *that* the verb has an object.
 #
 # </details>
 
 # %% [markdown] tags=["predict"]
-# L2H3 finds it, and so it did at *farmer*. Nobody told the model these rules.
+# L2H3 finds it. A step earlier it looks at *kings*, too: how does *farmer* get its verb? (*Appendix*.) Nobody told the model these rules.
 # It is a **decoder**: two layers of attnlib's `MultiHeadAttention` behind a causal mask.
 #
 # **Predict.** Of 500 sentences that it writes, how many break a rule?
@@ -142,7 +142,7 @@ print(f"of these not in what it has read: {new_share:.2f}")
 predict.broken_rules(guess_broken)
 
 # %% [markdown]
-# The loop, up to a full stop:
+# The loop:
 
 
 # %%
@@ -224,7 +224,7 @@ with_cache, anew = (to(model, np.random.default_rng(1)) for to in (write_on, wri
 print(" ".join(with_cache), "the same:", with_cache == anew)
 
 # %% [markdown]
-# That saves multiplications, here with $d_{model} = 256$. *keys* counts those computed without a cache:
+# That saves multiplications, here with $d_{model}=256$. *keys* counts keys without a cache:
 
 
 # %% jupyter={"source_hidden": true}
@@ -239,7 +239,7 @@ for n in (16, 64, 256):
     print(f"{n:4} {n * (n + 1) // 2:8,} {anew:17,} {kept:15,} {anew / kept:7.1f}")
 
 # %% [markdown]
-# A pass also reads all weights, so the clock shows a smaller ratio:
+# On the clock, for one small layer:
 
 # %% tags=["nbval-ignore-output", "timed"] jupyter={"source_hidden": true}
 layer, cache = al.MultiHeadAttention(256, 4, rng=0), KVCache()
@@ -255,7 +255,7 @@ print(f"256 tokens anew {anew:.2f} s, with cache {kept:.2f} s: ratio {anew / kep
 
 # %% [markdown]
 # A prompt goes in at once (**prefill**) or in chunks. Its last token sees every key, so the mask lines up
-# at the lower right. **The `is_causal` of torch's function lines up at the upper left.** Three new tokens after two old ones:
+# at the lower right. **The `is_causal` of torch's function lines up at the upper left:** one new token sees key 0 alone. Three new tokens after two old ones:
 
 # %% jupyter={"source_hidden": true}
 story = ("the", "cats", "that", "the", "dog")
@@ -331,7 +331,7 @@ for name, sizes in CUTS.items():
 print(f"largest logit: {np.abs(model(tokens)[0]).max():.0f}")
 
 # %% [markdown]
-# In float32 another order of a sum differs. So test in float64.
+# In float32 the chunks round their sums differently. So test in float64.
 #
 # These six bugs give logits of the right shape:
 
@@ -387,7 +387,7 @@ BUGS |= {"values not kept": {"kind": ValuesForgotten}}
 BUGS |= {"new keys in front": {"kind": NewInFront}}
 
 # %% [markdown] tags=["predict"]
-# Three tests: one by one, chunks of 3, or 6 and then one by one. The table says how far a logit is off and, behind a line, which share
+# Three tests: one by one, chunks of 3, or 6 and then one by one. The table says how far a logit is off and, at the right, which share
 # of 500 sentences is right.
 #
 # **Predict.** How many of the six bugs does the test one token at a time *not* find?
@@ -472,9 +472,9 @@ print("one, shared:", in_turn([model.caches()] * 2))
 #
 # ## 4 · Memory instead
 #
-# The second price is memory ([Shazeer 2019](../REFERENCES.md#shazeer-2019)). How long a text fits beside a model on your card?
+# The second price is memory ([Shazeer 2019](../REFERENCES.md#shazeer-2019)).
 #
-# bytes a token = 2 · layers · heads of K and V · $d_k$ · bytes a number
+# bytes a token = 2 (a key and a value) · layers · heads of K and V · $d_k$ · bytes a number
 
 # %% jupyter={"source_hidden": true}
 caches = model.caches()
@@ -509,7 +509,7 @@ plot.table(names, lines)
 predict.heavier_caches(guess_heavier)
 
 # %% [markdown]
-# Do two texts of 32,768 tokens fit on a card of 24 GB, beside [Qwen3-8B](../REFERENCES.md#heads-of-models)? Then put in your model: its
+# **Do two texts of 32,768 tokens fit on a card of 24 GB, beside [Qwen3-8B](../REFERENCES.md#heads-of-models)?** Then put in your model: its
 # `config.json` has `num_hidden_layers`, `num_key_value_heads` and `head_dim`.
 
 
@@ -539,7 +539,7 @@ draw_card(card, weights, cached)
 # %% [markdown]
 # ## 5 · Forget what is far away
 #
-# The first way to pay less is to forget. In a **sliding window** a token sees itself and $w - 1$ tokens before it. Older keys go. Two layers still reach back $2(w - 1)$ tokens: a layer hands on what it has found.
+# The first way to pay less is to forget. In a **sliding window** a token sees itself and $w-1$ tokens before it. Older keys go. Two layers still reach back $2(w-1)$ tokens: a layer hands on what it has found.
 
 # %% jupyter={"source_hidden": true}
 _, axes = plot.subplots(1, 2, figsize=(6.6, 2.7), width_ratios=(1, 1.2))
@@ -555,7 +555,7 @@ for told, kept in {"all keys": length, "window 1,024": length.clip(max=1024)}.it
 _ = axes[1].set(xlabel="tokens", ylim=0, title="cache of SmolLM2-135M, MB")
 
 # %% [markdown] tags=["predict"]
-# In a window of 6, five trainings have 0.94, 0.96, 0.67, 0.92 and 0.97 of their sentences right.
+# Five trained writers get a window of 6 afterwards: 0.94, 0.96, 0.67, 0.92 and 0.97 of their sentences are right.
 #
 # **Predict.** Each keeps one key more, that of `<s>`, which says nothing. What is the worst of the five then?
 #
@@ -580,8 +580,9 @@ _ = ax.set(yticks=(0.6, 0.8, 1), title="share of right sentences")
 predict.first_kept(guess_first)
 
 # %% [markdown]
-# The key of `<s>` helps more than two more words do ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)); in a window of 4 it is not enough,
-# with 0.68 to 0.79 right. In the model of [[it_speaks]], about half of the gain is a place for weight that no word should get.
+# The key of `<s>` helps more than two more words do ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), but in a window of 4 only
+# 0.68 to 0.79 are right. A head that finds no word can **park** there (exercise [[nothing_to_do]]). In the model of [[it_speaks]] that is
+# about half of what the first key gains; the other half comes with its value.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[window_mask]] · A sliding window
@@ -589,7 +590,7 @@ predict.first_kept(guess_first)
 # **Goal.** Write a mask, and not one key too wide. *5 minutes, easy.*
 #
 # `my_window(n_q, n_k, window)` gives the mask $(n_q, n_k)$ of bool, True = may attend. The queries are the last $n_q$ of
-# $n_k$ tokens; each sees itself and the $window - 1$ tokens before it. Begin with `back`, $(n_q, n_k)$: how far key $j$ stands
+# $n_k$ tokens; each sees itself and the $window-1$ tokens before it. Begin with `back`, $(n_q, n_k)$: how far key $j$ stands
 # before query $i$.
 
 
@@ -688,7 +689,7 @@ for ax, (told, serving) in zip(axes, orders.items()):
     _ = ax.set(xlim=(-0.5, 3.5), ylim=(-0.4, 1.4), title=told), ax.axis("off")
 
 # %% [markdown] tags=["predict"]
-# A writer with two heads of keys and values gets them copied into four, in both orders.
+# Some libraries want as many heads of keys as of queries. So a writer's two are copied into four, in both orders.
 #
 # **Predict.** Dealt out in turn, which share of its sentences is right?
 #
@@ -773,9 +774,22 @@ mine.keep(my_grouped)
 # %% [markdown]
 # ## 7 · Guess ahead
 #
-# The third way is fewer passes. A pass reads every weight once, for one word or for eight, and on a CPU eight take 2.4 times as long as one
-# (below). So something cheap guesses four words, and the model checks them in one pass. Our guess is the word that came most often
-# behind the last one. Struck words do not count; the framed one is the model's:
+# The third way is fewer passes. A pass reads every weight once, for one word or for eight. The model of [[it_speaks]]:
+
+# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+timed = smollm.reading()  # stored: how long a pass takes
+seconds = np.array(timed["seconds"])  # (rounds, passes)
+price = np.median(seconds / seconds[:, :1], axis=0)
+eight = np.interp(8, timed["tokens"], price)
+print(
+    f"On a CPU a pass of 8 tokens takes {eight:.1f} times as long as a pass of 1, not 8"
+)
+fast = f"{64 / price[-1]:.0f} times as fast"
+print(f"a pass of 64 takes {price[-1]:.1f} times as long: it multiplies {fast}")
+
+# %% [markdown]
+# So something cheap guesses four words, and the model checks them in one pass. For our writer we guess what came most often
+# behind the last word. Struck words do not count; the framed one is the model's:
 
 
 # %% jupyter={"source_hidden": true}
@@ -813,9 +827,38 @@ for ax, start in zip(axes, ("the king", "the old")):
 # One pass, three words. Of the second draft nothing stays, and the cache is cut back.
 # This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 
+# %% [markdown]
+# Does it pay, for the model of [[it_speaks]]? Its draft is copied, not counted: what followed where the last two tokens (gray) stood
+# before, up to seven tokens.
+
+
+# %% jupyter={"source_hidden": true}
+def draw_copies(ax, parts, at, passes):
+    y, how = 0, {"family": "monospace", "fontsize": 10, "va": "center"}
+    for drafted, kept in passes:
+        x, frame = 9, {"fc": "none", "ec": "black", "pad": 2}
+        for i, word in enumerate(smollm.looked_up(parts[:at])):
+            _ = ax.text(x, y, word, color="black" if i < kept else "gray", **how)
+            _ = ax.plot([x, x + len(word)], [y, y], color="gray", lw=2 * (i >= kept))
+            x += len(word)
+        if drafted:
+            _ = ax.text(8, y, "".join(parts[at - 2 : at]), c="gray", ha="right", **how)
+            _ = ax.text(34, y, parts[at + kept], bbox=frame, **how)
+        y, at = y - (drafted > 0), at + 1 + kept
+
+
+# %% jupyter={"source_hidden": true}
+one = smollm.recorded("guesses")["JSON"]
+pieces, wrote = one["pieces"], sum(1 + kept for _, kept in one["passes"])
+print(f"{len(one['passes'])} passes wrote {wrote} tokens:")
+print("".join(pieces[-wrote - 1 :]))
+_, ax = plot.subplots(figsize=(4.4, 2.6))
+marked = [piece.replace("\n", "↵") for piece in pieces]
+draw_copies(ax, marked, len(pieces) - wrote, one["passes"])
+_ = ax.set(xlim=(0, 50), ylim=(-7.6, 0.6), title="The eight drafts"), ax.axis("off")
+
 # %% [markdown] tags=["predict"]
-# Does it pay, for the model of notebook [[it_speaks]]? If the last two tokens stood in the text before, the draft is what followed there, up
-# to seven tokens. *Price* is the time of a token, divided by that without drafts.
+# *Price* is the time of a token, divided by that without drafts: below 1 is good.
 #
 # **Predict.** Who loses most?
 #
@@ -827,23 +870,13 @@ for ax, start in zip(axes, ("the king", "the old")):
 guess_loses = None  # "a", "b" or "c"
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
-timed, rows = smollm.reading(), []  # stored: how long a pass takes
-seconds = np.array(timed["seconds"])  # (rounds, passes)
-price = np.median(seconds / seconds[:, :1], axis=0)
-eight = np.interp(8, timed["tokens"], price)
-print(
-    f"On a CPU a pass of 8 tokens takes {eight:.1f} times as long as a pass of 1, not 8"
-)
-fast = f"{64 / price[-1]:.0f} times as fast"
-print(f"a pass of 64 takes {price[-1]:.1f} times as long: it multiplies {fast}")
-
-# %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
+rows = []
 for name, one in smollm.recorded("guesses").items():
     drafted, accepted = np.array(one["passes"]).T
     cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
     tokens = int((1 + accepted).sum())
     counted = [len(drafted), tokens, int(drafted.sum()), int(accepted.sum())]
-    if name in ("a story", "counting", "French"):
+    if name in ("a story", "counting", "JSON", "French"):
         rows.append([name, *counted, f"{cost.sum() / tokens:.2f}"])
 plot.table(["text", "passes", "tokens", "drafted", "kept", "price"], rows)
 
@@ -851,7 +884,7 @@ plot.table(["text", "passes", "tokens", "drafted", "kept", "price"], rows)
 predict.loses_most(guess_loses)
 
 # %% [markdown]
-# The French is cheap because it falls into a loop of four tokens, and a loop is easily guessed.
+# Guessing pays in JSON, whose form comes back. The French is cheap because it loops over four tokens.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise [[accept_draft]] · Guess ahead
@@ -861,7 +894,7 @@ predict.loses_most(guess_loses)
 # `my_accept(logits, draft, past)`: `draft` is a list of $m$ tokens. `logits` $(m + 1, \text{words})$ tell what comes after the newest
 # token, and after each of the draft. `past` is a list of `(keys, values)`, a pair for each layer, $(g, n, d)$ of $g$ heads and $n$ tokens; the last
 # $m$ are the draft's. Return `(new, past)`: the longest beginning of the draft that agrees with the model's most
-# likely tokens, and the model's own token after it; and the cache without the draft's other rows.
+# likely tokens, and the model's own token after it; and the cache without the rows of rejected tokens.
 
 
 # %%
@@ -878,7 +911,7 @@ verdict
 #
 # ```python
 # def my_accept(logits, draft, past):
-#     chosen = logits.argmax(axis=-1)  # (m + 1,)
+#     chosen = logits.argmax(axis=-1)
 #     agreed = 0
 #     while agreed < len(draft) and draft[agreed] == chosen[agreed]:
 #         agreed += 1
@@ -941,11 +974,12 @@ verdict
 #
 # ```python
 # def my_chances(p, q):
-#     lacks = np.maximum(p - q, 0)  # of these words the draft has too little
+#     lacks = np.maximum(p - q, 0)
 #     return np.stack([np.minimum(p / q, 1), lacks / lacks.sum()])
 # ```
 #
-# Drafted and kept is $q \cdot \min(p / q, 1) = \min(p, q)$; with $\max(p - q, 0)$ that is $p$.
+# Drafted and kept is $q\cdot\min(p/q,1)=\min(p,q)$. Rejected is $1-\sum\min(p,q)=\sum\max(p-q,0)$, by which row 1 was divided. So
+# a new draw adds $\max(p-q,0)$, and $\min(p,q)+\max(p-q,0)=p$.
 #
 # </details>
 
@@ -1012,7 +1046,7 @@ verdict
 # def probe_5(module):  # patient 5: positions one too far
 #     x = torch.randn(2, 2, 24)
 #     before = apart(module, x, size=1).max()
-#     module.places.data[2] = module.places.data[1]  # then it comes out right
+#     module.places.data[2] = module.places.data[1]
 #     return float(before > 1e-5 > apart(module, x, size=1).max())
 #
 #
@@ -1023,7 +1057,7 @@ verdict
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Behind a causal mask keys and values
-# never change. A cache keeps them, saves nearly all work, and costs memory. A window and shared keys save memory, guesses save passes. The
+# never change. A cache keeps them, saves nearly all work, and costs memory. A window and shared keys save memory, guesses save passes where a text repeats itself. The
 # mask of a chunk lines up at the lower right. Test in float64 and in chunks: one token at a time hides bugs.
 #
 # Next: [[[todays_head]], today's head]([[todays_head.ipynb]]).
@@ -1071,10 +1105,10 @@ predict.knows_the_number(guess_knows)
 # In layer 1 *that* has looked at *cats* and kept its number. *dog* votes for its own: with *dog* hidden, too, agreement is 0.99. So
 # the fall to 0.81 is mostly the vote of *dog*.
 #
-# The verb of *farmer* in section 1 needs L2H1: without it every such verb is singular.
+# The verb of *farmer* in section 1 needs another head, L2H1: without it each verb in place of *sees* is singular, and half should be plural.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In all five trainings agreement falls by 0.19 to 0.62 without the subject, and not at all without the other noun. In three *that* does not help.
+# In all five trainings agreement falls by 0.19 to 0.62 without the subject, and not at all without the other noun. In three of them the word *that* does not help.
 #
 # </details>
