@@ -996,7 +996,7 @@ try:
     from attnlib.torch_layers import KVCache as TorchCache
 except ImportError:
     patients = None
-    print("These cells need torch. Fix: pip install torch")
+    print("torch is not installed. Fix: pip install torch")
 
 # %% [markdown] tags=["card"]
 # ### Patient 4
