@@ -568,7 +568,7 @@ def test_the_answer_of_lesson_one_token_at_a_time_proves_both_decoders():
     cells = read_source(find_notebook("one_token_at_a_time").source).cells
     (code,) = [cell.source for cell in cells if "name_bug(5" in cell.source]
     (test,) = [cell.source for cell in cells if cell.source.startswith("def apart")]
-    names = {"torch": torch, "TorchCache": KVCache, "patients": patients}
+    names = {"torch": torch, "TorchCache": KVCache, "patients": patients, "DECODERS": DECODERS}
     exec(f"{test}\n{code.split('```python')[1].split('```')[0]}", names)
     text, two = torch.randn(1, 6, 24), torch.randn(2, 6, 24)
     assert names["apart"](patients.patient(4), text, 3).max() < 1e-5  # as handed out it finds nothing, ...

@@ -450,7 +450,7 @@ def with_solution(asked, code, right):
         filled_boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
     )
     hidden = f'<div class="asked">{asked}</div>' * bool(asked)
-    return f'<div class="solved">{hidden}<div class="right fragment">{filled}</div></div>'
+    return f'<div class="solved">{hidden}<div class="right fragment" data-fragment-index="0">{filled}</div></div>'
 
 
 def filled_boxes(name, right):

@@ -834,16 +834,16 @@ for ax, start in zip(axes, ("the king", "the old")):
 
 # %% jupyter={"source_hidden": true}
 def draw_copies(ax, parts, at, passes):
-    y, how = 0, {"family": "monospace", "fontsize": 10, "va": "center"}
-    for drafted, kept in passes:
-        x, frame = 9, {"fc": "none", "ec": "black", "pad": 2}
+    frame, plain = ({"fc": "none", "ec": edge, "pad": 2} for edge in ("black", "none"))
+    y, how = 0, {"fontsize": 10, "va": "center", "bbox": plain}
+    for (drafted, kept), x in product(passes, [9]):
         for i, word in enumerate(smollm.looked_up(parts[:at])):
             _ = ax.text(x, y, word, color="black" if i < kept else "gray", **how)
             _ = ax.plot([x, x + len(word)], [y, y], color="gray", lw=2 * (i >= kept))
-            x += len(word)
+            x += len(word) + 0.8
         if drafted:
             _ = ax.text(8, y, "".join(parts[at - 2 : at]), c="gray", ha="right", **how)
-            _ = ax.text(34, y, parts[at + kept], bbox=frame, **how)
+            _ = ax.text(40, y, parts[at + kept], **how | {"bbox": frame})
         y, at = y - (drafted > 0), at + 1 + kept
 
 
@@ -855,7 +855,7 @@ print("".join(pieces[-wrote - 1 :]))
 _, ax = plot.subplots(figsize=(4.4, 2.6))
 marked = [piece.replace("\n", "↵") for piece in pieces]
 draw_copies(ax, marked, len(pieces) - wrote, one["passes"])
-_ = ax.set(xlim=(0, 50), ylim=(-7.6, 0.6), title="The eight drafts"), ax.axis("off")
+_ = ax.set(xlim=(0, 48), ylim=(-7.6, 0.6), title="The eight drafts"), ax.axis("off")
 
 # %% [markdown] tags=["predict"]
 # *Price* is the time of a token, divided by that without drafts: below 1 is good.
