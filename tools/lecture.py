@@ -439,16 +439,18 @@ class Chapter:
 
 def shown_code(code):
     """Return the HTML of code on a slide: the comment of a long line stands above it."""
-    code = re.sub(r"^(?=.{56})( *)(\S.*?)  (# .+)$", r"\1\3\n\1\2", code, flags=re.MULTILINE)
-    return highlight_code(code, hangs=False)
+    return highlight_code(comments_above(code), hangs=False)
+
+
+def comments_above(code):
+    return re.sub(r"^(?=.{56})( *)(\S.*?)  (# .+)$", r"\1\3\n\1\2", code, flags=re.MULTILINE)
 
 
 def with_solution(asked, code, right):
     """Return what an exercise asks to fill, and in its place, on a click, what its solution has there."""
     name = ASKED.fullmatch(code.strip())
-    filled = (
-        filled_boxes(name[1], right) if name else shown_code(LONG.sub(r"\1\n        \2", right.partition("\n\nmy_")[0]))
-    )
+    code = LONG.sub(r"\1\n        \2", comments_above(right.partition("\n\nmy_")[0]))
+    filled = filled_boxes(name[1], right) if name else shown_code(code)
     hidden = f'<div class="asked">{asked}</div>' * bool(asked)
     return f'<div class="solved">{hidden}<div class="right fragment" data-fragment-index="0">{filled}</div></div>'
 
