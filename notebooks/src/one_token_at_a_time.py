@@ -828,23 +828,8 @@ for ax, start in zip(axes, ("the king", "the old")):
 # This is **speculative decoding** ([Leviathan et al. 2023](../REFERENCES.md#leviathan-2023)).
 
 # %% [markdown]
-# Does it pay, for the model of [[it_speaks]]? Its draft is copied, not counted: what followed where the last two tokens (gray) stood
+# Does it pay, for the model of [[it_speaks]]? Its draft is copied, not counted: what followed where the last two tokens stood
 # before, up to seven tokens.
-
-
-# %% jupyter={"source_hidden": true}
-def draw_copies(ax, parts, at, passes):
-    frame, plain = ({"fc": "none", "ec": edge, "pad": 2} for edge in ("black", "none"))
-    y, how = 0, {"fontsize": 10, "va": "center", "bbox": plain}
-    for (drafted, kept), x in product(passes, [9]):
-        for i, word in enumerate(smollm.looked_up(parts[:at])):
-            _ = ax.text(x, y, word, color="black" if i < kept else "gray", **how)
-            _ = ax.plot([x, x + len(word)], [y, y], color="gray", lw=2 * (i >= kept))
-            x += len(word) + 0.8
-        if drafted:
-            _ = ax.text(8, y, "".join(parts[at - 2 : at]), c="gray", ha="right", **how)
-            _ = ax.text(40, y, parts[at + kept], **how | {"bbox": frame})
-        y, at = y - (drafted > 0), at + 1 + kept
 
 
 # %% jupyter={"source_hidden": true}
@@ -852,10 +837,6 @@ one = smollm.recorded("guesses")["JSON"]
 pieces, wrote = one["pieces"], sum(1 + kept for _, kept in one["passes"])
 print(f"{len(one['passes'])} passes wrote {wrote} tokens:")
 print("".join(pieces[-wrote - 1 :]))
-_, ax = plot.subplots(figsize=(4.4, 2.6))
-marked = [piece.replace("\n", "↵") for piece in pieces]
-draw_copies(ax, marked, len(pieces) - wrote, one["passes"])
-_ = ax.set(xlim=(0, 48), ylim=(-7.6, 0.6), title="The eight drafts"), ax.axis("off")
 
 # %% [markdown] tags=["predict"]
 # *Price* is the time of a token, divided by that without drafts: below 1 is good.
