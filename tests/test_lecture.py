@@ -409,6 +409,8 @@ def test_the_example_of_an_exercise_is_what_its_right_answer_gives():
 def test_a_click_shows_what_is_right_in_an_exercise(planned):
     asked = [slide for slide in planned[1] if slide.kind == "exercise"]
     assert all(one.html.count('class="right fragment') == 1 and "the right lines" in one.html for one in asked)
+    shown = lecture.with_solution("<p>?</p>", "def f(x):\n    return ...", "def f(x):\n    return x + 1")
+    assert "x + 1" in words(shown.partition('<div class="right fragment"')[2])
     weights = "e = [math.exp(s) for s in scores[3]]\nmy_weights = [value / sum(e) for value in e]"
     filled = lecture.filled_boxes("my_weights", weights)
     assert NUMBER.findall(words(filled)) == ["0.839", "0.006", "0.114", "0.042"]
